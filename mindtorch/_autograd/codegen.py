@@ -23,7 +23,7 @@ from .formula import LISTS, Formula, GradTarget, formula
 from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
 from .node_names import row_name
 from .product_nodes import next_edges
-from .saved_values import PREFIX, saved_names
+from .saved_values import PREFIX, RAW_PREFIX, saved_names
 from .views import fresh_edge
 
 
@@ -46,13 +46,17 @@ class OpNode(Node):
         return next_edges(self)
 
     def __getattr__(self, name: str) -> object:
-        read = saved_names(self).get(name[len(PREFIX) :]) if name.startswith(PREFIX) else None
+        raw = name.startswith(RAW_PREFIX)
+        read = None
+        if raw or name.startswith(PREFIX):
+            read = saved_names(self, raw).get(name[len(RAW_PREFIX if raw else PREFIX) :])
         if read is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return read()
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(PREFIX + name for name in saved_names(self))]
+        raw = (RAW_PREFIX + name for name in saved_names(self, True))
+        return [*super().__dir__(), *(PREFIX + name for name in saved_names(self)), *raw]
 
 
 class GeneratedFunctions:

@@ -14,7 +14,7 @@ from ..ops.spec import OPS, aten
 from .anomaly import STATE, watched
 from .codegen import edge
 from .grad_mode import LOCAL, MODES
-from .node import LEAF, AccumulateGrad, Node, added, counter, hooked
+from .node import LEAF, AccumulateGrad, GradientEdge, Node, added, counter, hooked
 
 
 class GraphTask(NamedTuple):
@@ -298,17 +298,20 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     if len(grads) < len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     for i, (tensor, grad) in enumerate(zip(tensors, grads, strict=False)):
+        if isinstance(tensor, GradientEdge):
+            geom = tensor.node.outs[tensor.output_nr]
+            roots.append(((tensor.node, tensor.output_nr), _root_grad(geom, grad, i)))
+            continue
         to = edge(tensor)
         if to is None:
             raise RuntimeError(
                 f"element {i} of tensors does not require grad and does not have a grad_fn"
             )
-        roots.append((to, _root_grad(tensor, grad, i)))
+        roots.append((to, _root_grad(tensor._geom, grad, i)))
     return roots
 
 
-def _root_grad(tensor: Tensor, grad: Tensor | None, i: int) -> Tensor:
-    geom = tensor._geom
+def _root_grad(geom: Geometry, grad: Tensor | None, i: int) -> Tensor:
     if grad is None:
         if geom.numel != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")

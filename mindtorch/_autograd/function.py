@@ -15,7 +15,7 @@ from .anomaly import STATE
 from .codegen import edge
 from .forward import plain, set_tangent, tangent_of
 from .grad_mode import LOCAL
-from .node import FREED, AccumulateGrad, Node, keep
+from .node import FREED, AccumulateGrad, Node, SavedTensor, keep
 from .views import rebase
 
 
@@ -45,6 +45,20 @@ class FunctionNode(Node):
             raise RuntimeError(FREED)
         return tuple(None if s is None else self.unpack(s) for s in self.saved)
 
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """An older name of saved_tensors."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor | None, ...]:
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        return tuple(None if s is None else SavedTensor(self, i) for i, s in enumerate(self.saved))
+
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `jvp`, which reads them as `saved_tensors`."""
         self.saved_for_forward = tensors
@@ -55,6 +69,8 @@ class FunctionNode(Node):
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Say which outputs need no gradient."""
+        if not all(isinstance(t, Tensor) for t in tensors):
+            raise RuntimeError("mark_non_differentiable only accepts variable arguments, but got ")
         self.not_differentiable = {id(t) for t in tensors}
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -319,7 +335,14 @@ def _wrap_outputs(
     ctx.outs = tuple(o._geom if isinstance(o, Tensor) else None for o in outs)
     wrapped = []
     inputs = {id(a) for a in args if isinstance(a, Tensor)}
+    if not all(isinstance(t, Tensor) for t in ctx.dirty):
+        raise RuntimeError("mark_dirty can only accept variables, but argument ")
     dirty = {id(t) for t in ctx.dirty}
+    if not dirty <= {id(o) for o in outs}:
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output."
+            " The inputs that are modified inplace must all be outputs of the Function."
+        )
     for i, out in enumerate(outs):
         wrapped.append(_wrap_output(ctx, i, out, inputs, dirty))
     _save(ctx, outs, wrapped)

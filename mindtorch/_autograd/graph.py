@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .codegen import edge
 from .grad_mode import LOCAL, MODES
-from .node import Handle, Node
+from .node import GradientEdge, Handle, Node, public_node
 from .scope import StepScope
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
            "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
            "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip
-
-
-class GradientEdge(NamedTuple):
-    """The node that a gradient goes to, and as which of its outputs' gradients."""
-
-    node: Any
-    output_nr: int
-    ownership_token: Any = None
 
 
 class saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
@@ -55,6 +47,8 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Count a write that autograd did not see."""
+    if not isinstance(tensor, Iterable):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
     tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     for t in tensors:
         t._storage.value += 1
@@ -64,8 +58,11 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The node and output number that this tensor's gradient goes to."""
     input_edge = edge(tensor)
     if input_edge is None:
-        raise RuntimeError("It is not possible to get the gradient edge of this Tensor")
-    return GradientEdge(*input_edge)
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require"
+            " gradients"
+        )
+    return GradientEdge(public_node(input_edge[0]), input_edge[1])
 
 
 class MultiHandle:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 from .._tensor.slots import NodeSlots, inherit
@@ -155,6 +155,14 @@ def public_node(node: Any) -> Any:
     return node
 
 
+class GradientEdge(NamedTuple):
+    """The node that a gradient goes to, and as which of its outputs' gradients."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
 class Handle:
     """Removes a hook (torch.utils.hooks.RemovableHandle)."""
 
@@ -176,6 +184,10 @@ class Handle:
         self.remove()
 
 
+Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
+Handle.__module__ = f"{__name__.partition('.')[0]}.utils.hooks"
+
+
 class Packed:
     """A saved tensor that user hooks hold (torch.autograd.graph.saved_tensors_hooks)."""
 
@@ -183,11 +195,24 @@ class Packed:
 
     def __init__(self, tensor: Tensor, hooks: Any):
         self.edge = (tensor._fn, tensor._nr)
+        version = tensor._storage.value
         self.packed = hooks[0](tensor)
+        if tensor._storage.value != version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as"
+                " input to pack hook cannot be modified by in-place operations as this can lead to"
+                " unexpected side-effects. Please open an issue if you need to perform in-place"
+                " operations on the input to a pack hook."
+            )
         self.unpack_hook = hooks[1]
 
     def unpack(self, node: Node, number: int | None) -> Tensor:
         tensor = self.unpack_hook(self.packed)
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type"
+                f" {type(tensor).__name__}"
+            )
         alias = wrap(tensor._geom, tensor._storage)
         alias._fn, alias._nr = self.edge if number is None else (node, number)
         return alias
@@ -207,6 +232,62 @@ def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
     if number is None:
         return (tensor, tensor._storage.value, None)
     return (wrap(tensor._geom, tensor._storage), tensor._storage.value, number)
+
+
+_FREED_BEFORE_HOOKS = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values"
+    " of the graph are freed when you call .backward() or autograd.grad(). Specify"
+    " retain_graph=True if you need to backward through the graph a second time or if you need to"
+    " access saved variables after calling backward."
+)
+_HOOKED_BEFORE = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one"
+    " pair of hooks is allowed at a time."
+)
+
+
+class SavedTensor:
+    """What a node keeps at a place: hooks may stand before it, once."""
+
+    def __init__(self, node: Node, place: int):
+        self._node, self._place = node, place
+
+    def register_hooks(
+        self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
+    ) -> None:
+        """Keep what `pack_hook` makes of the tensor; `unpack_hook` makes it again when read."""
+        node = self._node
+        if node.saved is None:
+            raise RuntimeError(_FREED_BEFORE_HOOKS)
+        tensor, _, number = node.saved[self._place]
+        if tensor.__class__ is Packed:
+            raise RuntimeError(_HOOKED_BEFORE)
+        saved = list(node.saved)
+        saved[self._place] = (Packed(tensor, (pack_hook, unpack_hook)), 0, number)
+        node.saved = tuple(saved)
+
+    @property
+    def data(self) -> Any:
+        """The tensor, or what its pack hook made of it."""
+        if self._node.saved is None:
+            raise RuntimeError(FREED)
+        value = self._node.saved[self._place][0]
+        return value.packed if value.__class__ is Packed else value
+
+    @property
+    def unpack_hook(self) -> Callable[..., Any] | None:
+        """The hook that makes the tensor again; None without hooks."""
+        value = (self._node.saved or {self._place: (None,)})[self._place][0]
+        return value.unpack_hook if value.__class__ is Packed else None
+
+    def unpack(self) -> Tensor:
+        """The tensor; RuntimeError if it was freed or written to since."""
+        if self._node.saved is None:
+            raise RuntimeError(FREED)
+        return self._node.unpack(self._node.saved[self._place])
+
+
+SavedTensor.__module__ = "torch._C._autograd"
 
 
 def display_name(node: Any) -> str:

@@ -14,9 +14,10 @@ from .._tensor.geometry import Geometry
 from ..ops.schema import ArgKind
 from ..ops.spec import aten
 from .formula import LISTS, TENSORS, Formula, formula
-from .node import FREED
+from .node import FREED, SavedTensor
 
 PREFIX = "_saved_"
+RAW_PREFIX = "_raw_saved_"
 # What torch calls the arguments of the operator whose node a row's node is named after.
 NAMES = {
     "AddmmBackward0": {"input": "mat1", "weight": "mat2"},
@@ -27,15 +28,23 @@ NAMES = {
 UNSAVED = ("dtype", "device", "half_to_float", "implicit", "memory_format")  # no derivative's
 
 
-def saved_names(node: Any) -> dict[str, Callable[[], object]]:
-    """What reads each value that `node` shows, by its name without the prefix."""
+def saved_names(node: Any, raw: bool = False) -> dict[str, Callable[[], object]]:
+    """What reads each value that `node` shows, by its name without the prefix.
+
+    `raw`: the saved tensors themselves, which take hooks.
+    """
     rule = formula(node.op)
-    readers: dict[str, Callable[[], object]] = {}
+    readers: dict[str, partial[object]] = {}
     theirs = NAMES.get(node.name(), {})
     names = [theirs.get(a.name, a.name) for a in rule.op.schema.args]
     for place, read in enumerate(rule.saved):
         name = names[read[1]] if read[0] == "arg" else _result_name(rule, read[1])
         readers[name] = partial(_read_saved, node, place, read)
+        value = (node.saved or {place: None})[place]
+        if raw and (value is None or type(value) is tuple):
+            readers[name] = partial(SavedTensor, node, place)
+    if raw:
+        return {n: r for n, r in readers.items() if r.func is SavedTensor}
     for i in _shown_arguments(rule):
         readers.setdefault(names[i], partial(_plain, node.args[i]))
     for i in {i for target in rule.targets for how, i in target.reads if how == "geom"}:

@@ -18,7 +18,16 @@ from ..ops.spec import aten
 from . import engine
 from .codegen import edge
 from .grad_mode import LOCAL
-from .node import INFERENCE, STALE, AccumulateGrad, Handle, Node, hooked, public_node
+from .node import (
+    INFERENCE,
+    STALE,
+    AccumulateGrad,
+    GradientEdge,
+    Handle,
+    Node,
+    hooked,
+    public_node,
+)  # fmt: skip
 from .views import fresh_edge
 
 
@@ -140,7 +149,7 @@ def detach_(self: Tensor) -> Tensor:
             " DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as"
             " True, gradients are views of DDP buckets, and hence detach_() cannot be called on"
             " these gradients. To fix this error, please refer to the Optimizer.zero_grad()"
-            " function in torch/optim/optimizer.py as a solution."
+            " function in torch/optim/optimizer.py as the solution."
         )
     self._fn, self._nr = None, 0
     return self
@@ -156,6 +165,10 @@ def _data(self: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if self.requires_grad and value._geom.dtype.category < FLOAT:
+        raise RuntimeError(
+            "data set to a tensor that requires gradients must be floating point or complex dtype"
+        )
     self._storage = value._storage
     self._geom = value._geom
     fn = self._fn
@@ -227,7 +240,8 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -
 
 
 def _listed(value: Any) -> list[Any]:
-    return [value] if isinstance(value, Tensor) or value is None else list(value)
+    single = value is None or isinstance(value, Tensor | GradientEdge)
+    return [value] if single else list(value)
 
 
 def backward(
@@ -265,7 +279,9 @@ def _into_inputs(roots: Any, leaves: list[Tensor], keep: bool, create_graph: boo
         tensor._grad = value if existing is None else aten.add(existing, value)
 
 
-def _input_edge(tensor: Tensor) -> tuple[Node, int]:
+def _input_edge(tensor: Tensor | GradientEdge) -> tuple[Node, int]:
+    if isinstance(tensor, GradientEdge):
+        return tensor.node, tensor.output_nr
     if tensor.__class__ is not Tensor:  # a sparse tensor's gradient goes to its values
         tensor = getattr(tensor, "_differentiable", tensor)
     input_edge = edge(tensor)
@@ -286,6 +302,11 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """Gradients of `outputs` with respect to `inputs`, added to nothing (torch.autograd.grad)."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got:"
+            " allow_unused=False."
+        )
     if is_grads_batched:
         return _batched_grad(
             outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,

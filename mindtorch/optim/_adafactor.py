@@ -8,7 +8,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_positive, count, pick
+from ._checks import advance, count, pick
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Adafactor"]
@@ -30,6 +30,8 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
         if not lr >= 0.0:
             raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
         if not beta2_decay <= 0.0:
@@ -40,7 +42,8 @@ class Adafactor(Optimizer):
             raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
         if not d >= 1.0:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
-        check_positive(weight_decay=weight_decay)
+        if not weight_decay >= 0.0:
+            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
         defaults = pick(locals(), "lr beta2_decay eps d weight_decay foreach maximize")
         super().__init__(params, defaults)
 

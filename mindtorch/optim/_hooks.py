@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from mindtorch.profiler import record_function
@@ -42,9 +43,10 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a class's `step` so that hooks run around it."""
 
     @functools.wraps(step)
-    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def hooked(*args: Any, **kwargs: Any) -> Any:
+        self = args[0]
         if "_optimizer_step_pre_hooks" not in vars(self):  # wraps another, whose step has hooks
-            return step(self, *args, **kwargs)
+            return step(*args, **kwargs)
         for hook in (*_global_pre.values(), *self._optimizer_step_pre_hooks.values()):
             result = hook(self, args, kwargs)
             if result is None:
@@ -56,7 +58,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 )
             args, kwargs = result
         with record_function(f"Optimizer.step#{type(self).__name__}.step"):
-            out = step(self, *args, **kwargs)
+            out = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_post.values()):
             hook(self, args, kwargs)
         return out
@@ -90,6 +92,12 @@ class HookedOptimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
+        if step is None and "_update" in cls.__dict__:  # the walk over parameters, as the class's
+            walk: Any = getattr(cls, "step").__wrapped__  # noqa: B009
+            step = FunctionType(walk.__code__, walk.__globals__, "step", walk.__defaults__)
+            functools.update_wrapper(step, walk, assigned=("__doc__", "__annotations__"))
+            step.__module__, step.__qualname__ = cls.__module__, f"{cls.__qualname__}.step"
+            del step.__wrapped__
         if step is not None and not getattr(step, "hooked", False):
             cls.step = with_hooks(step)  # type: ignore[attr-defined]
 

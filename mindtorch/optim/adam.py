@@ -38,6 +38,8 @@ class Adam(Optimizer):
         check_lr(lr)
         check_positive(eps=eps)
         check_betas(betas)
+        if not any(all(isinstance(beta, kind) for beta in betas) for kind in (float, Tensor)):
+            raise ValueError("betas must be either both floats or both Tensors")
         check_positive(weight_decay=weight_decay)
         names = (
             "lr betas eps weight_decay amsgrad "

@@ -139,6 +139,12 @@ class Optimizer(HookedOptimizer):
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
+        named = "param_names" in param_group
+        if any(("param_names" in group) is not named for group in self.param_groups):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group"
+                f" {'with' if named else 'without'} names to the optimizer"
+            )
         self.param_groups.append(param_group)
 
     def _check_params(self, params: list[Any]) -> None:

@@ -15,7 +15,14 @@ from ._formulas import (
     StepLR,
 )
 
-_LRScheduler = LRScheduler
+
+class _LRScheduler(LRScheduler):
+    """The name of LRScheduler before torch 2.0; a base that no scheduler here has."""
+
+
+for _name, _class in list(globals().items()):
+    if isinstance(_class, type) and _class.__module__.startswith(f"{__name__}."):
+        _class.__module__ = __name__
 
 __all__ = [
     "EPOCH_DEPRECATION_WARNING",

@@ -56,7 +56,7 @@ class SequentialLR(LRScheduler):
         for member in members:
             self.recursive_undo(member)
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Goes to the next epoch, in the member whose turn it is."""
         self.last_epoch += 1
         at = bisect_right(self._milestones, self.last_epoch)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...optim.optimizer import Optimizer
-from ._base import LRScheduler, per_group, set_rate
+from ._base import LRScheduler, check_optimizer, per_group, set_rate
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -111,6 +111,7 @@ class CyclicLR(LRScheduler):
         max_momentum: float = 0.9,
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(optimizer)
         self.optimizer = optimizer
         bases = per_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
@@ -215,6 +216,7 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(optimizer)
         self.optimizer = optimizer
         self.total_steps: int = _total(total_steps, epochs, steps_per_epoch)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):

@@ -26,7 +26,11 @@ class _ByFunction(LRScheduler):
             if len(lr_lambda) != groups:
                 raise ValueError(f"Expected {groups} lr_lambdas, but got {len(lr_lambda)}")
             self.lr_lambdas = list(lr_lambda)
+        self._check_functions()
         super().__init__(optimizer, last_epoch)
+
+    def _check_functions(self) -> None:
+        """Nothing: LambdaLR finds out when it calls."""
 
     def state_dict(self) -> dict[str, Any]:
         """As the base's; of functions only objects' attributes are saved."""
@@ -58,6 +62,11 @@ class LambdaLR(_ByFunction):
 
 class MultiplicativeLR(_ByFunction):
     """The last rate · f(epoch)."""
+
+    def _check_functions(self) -> None:
+        for fn in self.lr_lambdas:
+            if not callable(fn):
+                raise TypeError(f"lr_lambda should be a function, but got {type(fn).__name__}")
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
