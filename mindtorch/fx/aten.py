@@ -125,6 +125,41 @@ for _name in ("add", "sub", "mul", "floordiv", "mod"):
         setattr(TracedInt, f"__{'r' * _reflected}{_name}__", _arithmetic(_name, _reflected))
 
 
+class TracedBool(int):
+    """A comparison of a size that may change: what it is now, and the node that computes it."""
+
+    make: Callable[[], Node]
+
+    def __repr__(self) -> str:
+        return str(bool(self))
+
+
+def _comparison(name: str, sign: str) -> Callable[[TracedInt, object], object]:
+    function = getattr(operator, name)
+
+    def compare(self: TracedInt, other: object) -> object:
+        if not isinstance(other, int):
+            return getattr(int, f"__{name}__")(self, other)
+        result = TracedBool(function(int(self), int(other)))
+
+        def make() -> Node:
+            left = self.make()
+            right = other.make() if isinstance(other, TracedInt) else other
+            node = cast(Graph, left.graph).call_function(function, (left, right))
+            others = getattr(other, "values", (int(other),))
+            node.meta.update({"compared": (self.values, sign, others), "from": source_line()})
+            return node
+
+        result.make = _once(make)
+        return result
+
+    return compare
+
+
+for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
+    setattr(TracedInt, f"__{_name}__", _comparison(_name, _sign))
+
+
 def _once(make: Callable[[], Node]) -> Callable[[], Node]:
     nodes: list[Node] = []
 
@@ -248,7 +283,10 @@ class AtenRecorder(GraphRecorder):
         if isinstance(target, OpOverload):
             name = self.graph._target_to_str(target.overloadpacket.__name__)
         node = self.graph.create_node(kind, target, args, kwargs, name)
-        node.meta["from"] = source_line()
+        if self.notes_lines:
+            node.meta["from"] = source_line()
+        if self.nested is not None and self.notes_lines:  # a line of its own in torch
+            node.meta["operator"] = node.name
         return node
 
     def traced(self, metas: tuple[Tensor, ...], node: Node, device: Device) -> TracedTensor:

@@ -100,6 +100,8 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
     """The dotted name by which code calls a function: `torch.relu`, `operator.add`."""
     if isinstance(func, OpOverload | OpOverloadPacket):
         return f"torch.ops.{func}"
+    if getattr(func, "namespace", None) == "higher_order":
+        return f"torch.ops.higher_order.{func.__name__}"
     if getattr(builtins, func.__name__, None) is func:
         return func.__name__
     if (public := _public_name(func)) is not None:

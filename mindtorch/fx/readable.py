@@ -22,6 +22,10 @@ def type_text(node: Node, text: SizeText) -> str:
     """`f32[s77, 8]`: a node's dtype and sizes; nothing for several results and unknown ones."""
     if "ints" in node.meta:
         return f"Sym({text(node.meta['ints'])})"
+    if "compared" in node.meta:
+        left, sign, right = node.meta["compared"]
+        bound = text(right) if len(right) > 1 else str(right[0])
+        return f"Sym({text(left)} {sign} {bound})"
     keys = ("val", "example_value", "tensor_meta")
     value = next((node.meta[k] for k in keys if k in node.meta), None)
     metas: Sequence[Any] = node.meta.get("metas") or ([value] if hasattr(value, "dtype") else ())
@@ -38,17 +42,23 @@ def readable(module: Any, name: str, text: SizeText) -> str:
     nodes = {n.name: n for n in graph.nodes}
     arguments = {str(n.target): n for n in graph.nodes if n.op == "placeholder"}
     head, *body = str(module.code).strip().splitlines()
-    lines, place = [f"class {name}(torch.nn.Module):", f"    {_typed(head, arguments, text)}"], ""
+    lines = [f"class {name}(torch.nn.Module):", f"    {_typed(head, arguments, text)}"]
+    place: tuple[object, object] = "", None  # where a call is from, and for what operator it is
     for line in body:
         result = line.strip().partition(" = ")[0].partition(" : ")[0]
         node = nodes.get(result)
         if node is not None and node.op != "placeholder":
             where = node.meta.get("from") or _NOWHERE
-            lines += ([""] * (len(lines) > 2) + [f"        {where}"]) if where != place else []
-            place = where
+            at = (where, node.meta.get("operator"))
+            lines += ([""] * (len(lines) > 2) + [f"        {where}"]) if at != place else []
+            place = at
             kind = type_text(node, text)
             line = line.replace(result, f'{result}: "{kind}"', 1) if kind else line
         lines.append("    " + line)
+    for inner, child in module.named_children():
+        if isinstance(getattr(child, "graph", None), Graph):
+            text_of_child = readable(child, inner, text)
+            lines += ["", *(f"    {line}" if line else "" for line in text_of_child.splitlines())]
     return "\n".join(lines)
 
 

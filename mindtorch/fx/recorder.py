@@ -10,12 +10,12 @@ from __future__ import annotations
 import linecache
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dis import Instruction, get_instructions
 from functools import lru_cache
 from math import prod
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from .._dispatch.overrides import EVERY, TorchFunctionMode, _as_composite, _public
 from .._tensor.device import device as Device
@@ -23,6 +23,7 @@ from .._tensor.geometry import geometry
 from .._tensor.no_memory import NoMemory
 from .._tensor.subclass import ASKING_OPERATORS, asking, asking_operator
 from .._tensor.tensor import Tensor
+from ..nn.modules.module import Module
 from ..ops.spec import Op
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .fake import FACTORIES, OF_UNKNOWN_SIZE, SLOTS, default_mode, meta_like, outside
@@ -43,6 +44,10 @@ READING = frozenset((
 
 class Untraceable(RuntimeError):
     """A program asks a traced tensor for its history."""
+
+
+class UntraceableFunction(RuntimeError):
+    """A function of a higher-order operator is no graph."""
 
 
 def _one_tuple(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -128,6 +133,13 @@ def _recorder_of(values: object) -> GraphRecorder:
     return next(v._recorder for v in leaves if isinstance(v, TracedTensor))
 
 
+class InnerTrace(Protocol):
+    """The trace of a function inside of another trace."""
+
+    def capture(self, tensor: Tensor) -> Node:
+        """The placeholder of a tensor of the trace around it."""
+
+
 class GraphRecorder(TorchFunctionMode):
     """Turns calls into nodes; subclasses say how a call is spelled, and what a break does.
 
@@ -136,15 +148,26 @@ class GraphRecorder(TorchFunctionMode):
 
     versions = 1
     value_key = "val"  # of a node's fake tensor in its `meta`
+    # How functions of higher-order operators are named, and their inputs; those of
+    # `named_operands` have the names of the operands.
+    submodule_names: Mapping[str, tuple[str, ...]] = {
+        "cond": ("true_graph", "false_graph"), "map": ("body_graph",),
+        "scan": ("scan_combine_graph",),
+        "while_loop": ("while_loop_cond_graph", "while_loop_body_graph"),
+    }  # fmt: skip
+    operand_name = "arg{}_1"
+    notes_lines = True  # whether nodes say where the program calls
+    named_operands: tuple[str, ...] = ()
 
     def __init__(self) -> None:
+        self.nested: InnerTrace | None = None
         self.results: list[weakref.ref[TracedTensor]] = []
         self.metas: dict[int, tuple[Tensor, tuple[Tensor, ...]]] = {}
         self.start()
 
     def start(self) -> None:
         """Begin a graph."""
-        self.graph = Graph()
+        self.graph, self.root = Graph(), Module()
         self.lifted: dict[int, tuple[Tensor, Node]] = {}
         self.inputs: list[Tensor] = []
 
@@ -231,6 +254,8 @@ class GraphRecorder(TorchFunctionMode):
         """The node of a tensor; others than this graph's own are lifted."""
         if isinstance(tensor, TracedTensor) and tensor._node.graph is self.graph:
             return tensor._node
+        if self.nested is not None:
+            return self.nested.capture(tensor)
         real = real_of(tensor)
         if id(real) not in self.lifted:
             self.lifted[id(real)] = tensor, self.lift(tensor)
@@ -310,6 +335,9 @@ class GraphRecorder(TorchFunctionMode):
 
     def written(self, tensor: Tensor, node: Node) -> None:
         """A call wrote to a tensor: its node gives it from now on."""
+        inside = isinstance(tensor, TracedTensor) and tensor._node.graph is self.graph
+        if self.nested is not None and not inside:
+            raise UntraceableFunction("a function writes to a tensor around it")
         if isinstance(tensor, TracedTensor):
             tensor._node = node
         else:

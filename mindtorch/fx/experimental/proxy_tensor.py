@@ -40,7 +40,7 @@ class _FxRecorder(CoreRecorder):
     """Tensors that no call made are attributes of the module."""
 
     table = _TABLE
-    infers_sizes = False
+    infers_sizes = notes_lines = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,13 +72,13 @@ def make_fx(
         with recorder.inside():
             result = root_call(f, tree_unflatten(inputs, spec), {})
         recorder.graph.output(tree_map(recorder.argument, result))
-        root = Module()
+        root = recorder.root
         for name, tensor in recorder.attributes.items():
             if isinstance(tensor, Parameter):
                 root.register_parameter(name, tensor)
             else:
                 root.register_buffer(name, tensor)
-        label = getattr(f, "__name__", type(f).__name__)
+        label = "<lambda>" if isinstance(f, Module) else getattr(f, "__name__", type(f).__name__)
         return GraphModule(root, recorder.graph, label)
 
     return traced

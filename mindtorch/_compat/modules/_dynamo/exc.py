@@ -13,6 +13,10 @@ class Unsupported(TorchDynamoException):
     """What a compiler would raise for code that it cannot take."""
 
 
+class UncapturedHigherOrderOpError(TorchDynamoException):
+    """A function of a higher-order operator is no graph."""
+
+
 class InvalidBackend(TorchDynamoException):
     """Raised for the name of no backend of torch's."""
 

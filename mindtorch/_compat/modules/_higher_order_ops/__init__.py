@@ -1,6 +1,6 @@
-"""Owns torch._higher_order_ops: control flow as functions, run eagerly."""
+"""Owns torch._higher_order_ops: control flow as functions."""
 
 from .associative_scan import associative_scan
-from .control import cond, while_loop
+from .control import cond, map, scan, while_loop
 
-__all__ = ["associative_scan", "cond", "while_loop"]
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]

@@ -35,6 +35,7 @@ from mindtorch.fx.recorder import (
     Keywords,
     TracedTensor,
     Untraceable,
+    UntraceableFunction,
     become,
     call_site,
     real_of,
@@ -81,6 +82,12 @@ class DynamoRecorder(GraphRecorder):
     """Traces one call; each graph goes to `compiled`, and what that gives is run."""
 
     value_key = "example_value"
+    submodule_names = {
+        "cond": ("cond_true", "cond_false"), "map": ("map_body",), "scan": ("scan_combine_fn",),
+        "while_loop": ("cond_fn", "body_fn"),
+    }  # fmt: skip
+    operand_name = "child_{}"
+    named_operands = "cond", "map_impl"
 
     def __init__(self, call: CapturedCall):
         super().__init__()
@@ -157,7 +164,7 @@ class DynamoRecorder(GraphRecorder):
     ) -> Any:  # fmt: skip
         try:
             return super().call(op, form, func, args, kwargs, spelling)
-        except (TorchRuntimeError, Unsupported):
+        except (TorchRuntimeError, Unsupported, UntraceableFunction):
             raise
         except RuntimeError as error:
             raise TorchRuntimeError(
@@ -181,6 +188,8 @@ class DynamoRecorder(GraphRecorder):
 
     def break_graph(self, func: Function | str) -> None:
         name = func if isinstance(func, str) else func.__name__
+        if self.nested is not None:
+            raise UntraceableFunction(f"{name} in a function of a higher-order operator")
         if name in _IN_GRAPHS:
             self.flush()
             return
@@ -395,7 +404,7 @@ class CapturedCall:
         try:
             TRACING.mode = default_mode()
             with outside():
-                run = self.backend(GraphModule(Module(), graph), self.arguments)
+                run = self.backend(GraphModule(recorder.root, graph), self.arguments)
         finally:
             CURRENT.recorder, TRACING.mode = recorder, None
         versions.append((fixed, symbols, run))

@@ -51,6 +51,8 @@ __getattr__ = refusals("torch.export", _WHY, _NAMES)
 class _Recorder(AtenRecorder):
     """Refuses sizes that a program fixes though they may change."""
 
+    named_operands = "cond", "map_impl"
+
     def __init__(self, sizes: DynamicSizes):
         super().__init__(1 + len(sizes.ranges))
         self.names = list(sizes.dims.values())
@@ -150,7 +152,7 @@ class _Exporter:
     def check_sizes(self, leaves: list[Any]) -> None:
         """UserError where a size that may change is a number in the graph."""
         placeholders = [n for n in self.recorder.graph.nodes if n.op == "placeholder"]
-        module = GraphModule(Module(), self.recorder.graph)
+        module = GraphModule(self.recorder.root, self.recorder.graph)
         for version in range(1, self.recorder.versions):
             inputs = [n.meta["metas"][version] for n in placeholders if "metas" in n.meta]
             if len(inputs) < len(placeholders):
@@ -229,7 +231,7 @@ def export(
     outputs = exporter.finish(result)
     exporter.check_sizes(result)
     return ExportedProgram(
-        GraphModule(Module(), exporter.recorder.graph),
+        GraphModule(exporter.recorder.root, exporter.recorder.graph),
         ExportGraphSignature(exporter.specs, outputs), mod.state_dict(keep_vars=True),
         exporter.constants, sizes, CallSpec(in_spec, out_spec), (args, words), [*names, *words],
     )  # fmt: skip

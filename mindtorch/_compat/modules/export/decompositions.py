@@ -9,7 +9,6 @@ from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import GraphModule
 from mindtorch.fx.decompositions import TABLE, CoreRecorder
 from mindtorch.fx.node import Node, map_arg
-from mindtorch.nn import Module
 from mindtorch.ops.namespaces import OpOverload, namespace
 
 from .exported_program import DECOMPOSE, ExportedProgram
@@ -29,6 +28,7 @@ class _Decomposer(CoreRecorder):
     """Runs a program's nodes again; writes become results."""
 
     table = TABLE
+    named_operands = "cond", "map_impl"
 
     def __init__(self, program: ExportedProgram):
         super().__init__(1 + len(program.sizes.ranges))
@@ -59,8 +59,12 @@ class _Decomposer(CoreRecorder):
         """A call again, in core operators."""
         args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: self.values[n])
         target: Any = node.target
+        if node.op == "get_attr":
+            self.values[node] = self.program.graph_module.get_submodule(target)
+            return
         if not isinstance(target, OpOverload):
-            self.values[node] = target(*args, **kwargs)
+            with self.inside():
+                self.values[node] = target(*args, **kwargs)
             return
         name = target.overloadpacket.__name__
         with self.inside():
@@ -98,7 +102,7 @@ def decompose(program: ExportedProgram) -> ExportedProgram:
         argument = TensorArgument(value.name) if isinstance(value, Node) else spec.arg
         outputs.append(OutputSpec(spec.kind, argument, spec.target))
     return ExportedProgram(
-        GraphModule(Module(), recorder.graph), ExportGraphSignature(list(specs), outputs),
+        GraphModule(recorder.root, recorder.graph), ExportGraphSignature(list(specs), outputs),
         program.state_dict, program.constants, program.sizes, program.call_spec,
         program.example_inputs, program.argument_names,
     )  # fmt: skip

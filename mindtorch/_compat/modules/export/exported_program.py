@@ -180,6 +180,9 @@ def _module_of(program: ExportedProgram, check: bool) -> GraphModule:
         if node.op == "output":
             _end(graph, node.args[0], len(changes), changes, nodes)
         elif node.op != "placeholder":
+            if node.op == "get_attr":
+                inner = program.graph_module.get_submodule(str(node.target))
+                root.add_module(str(node.target), inner)
             nodes[node] = graph.node_copy(node, lambda n: nodes[n])
     count = program.call_spec.in_spec.children_specs[0].num_children
     names = program.argument_names
