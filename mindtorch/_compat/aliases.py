@@ -77,6 +77,7 @@ def install() -> None:
     """Publish the names; after this module, rows are published and keep what is here."""
     for name, row in ALIASES.items():
         _spell(name, row)
+    FUNCTIONS["dsmm"] = OPS["mm"]  # no method of tensors
     for name in WRITERS:
         FUNCTIONS.setdefault(name + "_", _writer(name + "_"))
     for name in LAYER_WRITERS:

@@ -13,7 +13,7 @@ from .._autograd.grad_mode import LOCAL
 from .._compat.argument_errors import class_name, explained_here
 from .._compat.missing_args import refuse_missing
 from .._tensor.device import device as Device
-from .._tensor.dtype import COMPLEX, FLOAT, INTEGER, get_default_dtype
+from .._tensor.dtype import COMPLEX, FLOAT, INTEGER, get_default_dtype, of_python
 from .._tensor.dtype import bool as BOOL
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import uint8 as UINT8
@@ -320,11 +320,8 @@ def _bool_attr(op: Op, arg: SchemaArgument, i: int, value: bool) -> bool:
 def _dtype_attr(op: Op, arg: SchemaArgument, i: int, value: Dtype) -> Dtype:
     if isinstance(value, Dtype):
         return value
-    from_python = {float: "float64", int: "int64", bool: "bool"}.get(value)
-    if from_python:
-        from .._tensor import dtype as _dtype
-
-        return getattr(_dtype, from_python)
+    if isinstance(known := of_python(value), Dtype):
+        return known
     raise _refuse(op, arg, i, value, "torch.dtype")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
+from .._tensor.tensor import Tensor
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import Op
 from .keys import DispatchKey
@@ -77,10 +78,12 @@ class WatchedInplace(Watched):
 _OVERLOADS = {
     **dict.fromkeys(("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"), "Tensor"),
     **dict.fromkeys(("select", "transpose", "unbind"), "int"),
-    "slice": "Tensor", "where": "self",
+    "slice": "Tensor", "where": "self", "index": "Tensor",
 }  # fmt: skip
 
 
+# Those that name a number as their second argument: add and its like take it as a tensor.
+_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 # And where dims are among them.
 _WITH_DIMS = {"mean": "dim", "sum": "dim_IntList"}
 
@@ -89,6 +92,8 @@ def overload(op: Op, end: str, places: Sequence[Any]) -> OpOverload:
     """The operator of a row as torch names it; `end` is `_` for the form that writes."""
     base, _, overload = op.name.partition(".")
     name = overload or _OVERLOADS.get(base, "default")
+    if base in _COMPARISONS and not isinstance(places[1], Tensor):
+        name = "Scalar"
     if base in _WITH_DIMS and len(places) > 1:
         name = _WITH_DIMS[base]
     function: OpOverload = getattr(getattr(namespace("aten"), base + end), name)

@@ -13,6 +13,7 @@ from typing import Any, cast
 from .._compat.argument_errors import explained, explained_here
 from .._compat.missing_args import before_missing
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.dtype import of_python
 from .._tensor.tensor import Tensor
 from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.spec import OPS, LazyAten, Op, overloads
@@ -191,14 +192,14 @@ def _suits(arg: SchemaArgument, value: Any, strict: bool) -> bool:
 def _is_int(value: Any, strict: bool) -> bool:
     if isinstance(value, Tensor):
         return not strict and value.numel() == 1
-    return hasattr(value, "__index__") and not (strict and isinstance(value, bool))
+    return hasattr(value.__class__, "__index__") and not (strict and isinstance(value, bool))
 
 
 _ATTRIBUTES: dict[str, Callable[[Any, bool], bool]] = {
     "int": _is_int,
     "bool": lambda value, strict: isinstance(value, bool if strict else bool | int),
     "str": lambda value, strict: isinstance(value, str),
-    "ScalarType": lambda value, strict: isinstance(value, Dtype) or value in (float, int, bool),
+    "ScalarType": lambda value, strict: isinstance(of_python(value), Dtype),
 }
 
 

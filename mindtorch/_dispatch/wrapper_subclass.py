@@ -88,6 +88,10 @@ def _detach(self: Tensor) -> Any:
     return kind.__torch_dispatch__(namespace("aten").detach.default, (kind,), (self,), {})
 
 
+def _no_address(self: Tensor) -> int:
+    return 0
+
+
 def make_wrapper_subclass(
     cls: type[Tensor], size: Sequence[int], strides: Sequence[int] | None = None,
     storage_offset: int = 0, *_: object, dtype: Dtype | None = None, layout: object = None,
@@ -113,6 +117,7 @@ def make_wrapper_subclass(
             # Rows ask it, though the class may have switched `__torch_function__` off.
             "_geom": showing(TensorSlots.__dict__["_geom"]),
             "__getattribute__": object.__getattribute__,
+            "data_ptr": _no_address if cls.data_ptr is Tensor.data_ptr else cls.data_ptr,
             "detach": cls.__dict__.get("detach", _detach),
             "data": cls.__dict__.get("data", property(_detach, Tensor.__dict__["data"].fset)),
         }

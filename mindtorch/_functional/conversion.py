@@ -48,11 +48,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if only is geom.device or only is geom.dtype:
             return self
     named = dict(kwargs)
-    dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
+    dtype, device = dt.of_python(kwargs.pop("dtype", None)), kwargs.pop("device", None)
     copy, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
     kwargs.pop("non_blocking", None)
     other = kwargs.pop("other", None)
-    rest = list(args)
+    rest = [dt.of_python(value) for value in args]
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
     if other is not None:
@@ -65,8 +65,6 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if rest[0] is None and len(rest) > 1 and (rest[1] is None or isinstance(rest[1], Dtype)):
             rest.pop(0)  # `to(None, dtype)`: no device
         dtype = rest.pop(0)
-    elif rest and rest[0] in (float, int, bool):
-        dtype = {float: dt.float64, int: dt.int64, bool: dt.bool}[rest.pop(0)]
     known = dtype is None or isinstance(dtype, Dtype)
     known = known and (device is None or isinstance(device, str | Device | int))
     if kwargs or not known or len(rest) > 2 or not all(v.__class__ is bool for v in rest):
@@ -220,11 +218,9 @@ def typed(name: Any) -> tuple[Dtype, str | None]:
                 return d, parts[1] if len(parts) == 3 else "cpu"
     elif isinstance(getattr(name, "dtype", None), Dtype) and hasattr(name, "where"):
         return name.dtype, name.where
-    elif name in (float, int, bool):
-        return {float: dt.float64, int: dt.int64, bool: dt.bool}[name], None
     if not isinstance(name, str | builtins.type):
         raise TypeError("dtype must be a type, str, or dtype object")
-    raise ValueError(f"invalid type: '{name}'")
+    raise ValueError(f"invalid type: '{getattr(name, '__name__', name)}'")
 
 
 @surface(function=False, internal=False)

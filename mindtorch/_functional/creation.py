@@ -250,6 +250,7 @@ def frombuffer(
             f"offset ({offset} bytes) must be non-negative and no greater than buffer length"
             f" ({view.nbytes} bytes) minus 1"
         )
+    dtype = dt.refuse_no_dtype(dtype, "frombuffer", "dtype", 0)
     size = dtype.itemsize
     if count < 0:
         if (view.nbytes - offset) % size:

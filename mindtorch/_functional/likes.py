@@ -10,6 +10,7 @@ from .._compat.missing_args import UNGIVEN
 from .._dispatch.overrides import hand_over, overriding
 from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.dtype import refuse_no_dtype
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
@@ -46,6 +47,8 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
                      "requires_grad": requires_grad, "memory_format": memory_format}  # fmt: skip
             options = {k: v for k, v in named.items() if v is not None and v is not False}
             return hand_over(FUNCTIONS[name], kinds, (input, *args), options)
+        if dtype is not None and dtype.__class__ is not Dtype:
+            dtype = refuse_no_dtype(dtype, name, "dtype", 0)
         try:
             geom = input._geom
             if memory_format is not None or dtype is not None or not geom.contiguous or geom.offset:

@@ -167,7 +167,7 @@ def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dt.dtype:
 @parsed()
 def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
     """Whether a result of one dtype may be written to a tensor of another."""
-    return _can_cast(from_, to)
+    return _can_cast(dt.of_python(from_), dt.of_python(to))
 
 
 @surface(method=False)

@@ -164,20 +164,21 @@ def set_default_dtype(d: dtype) -> None:
     _default = d
 
 
-_PYTHON: dict[object, dtype] = {
+PYTHON: dict[object, dtype] = {
     builtins.bool: bool, builtins.int: int64, builtins.float: float64, complex: complex128,
 }  # fmt: skip
 
 
-def refuse_no_dtype(value: object, name: str, argument: str, position: builtins.int = 1) -> dtype:
-    """`value` where it is a dtype; else TypeError in torch's words.
+def of_python(value: Any) -> Any:
+    """The dtype that `bool`, `int`, `float` or `complex` stands for; any other value itself."""
+    return PYTHON.get(value, value) if value.__class__ is type else value
 
-    An argument without a position, which a name gives, may be a class of Python.
-    """
+
+def refuse_no_dtype(value: object, name: str, argument: str, position: builtins.int = 1) -> dtype:
+    """A dtype, or that of a class of Python's numbers; TypeError in torch's words for others."""
+    value = of_python(value)
     if isinstance(value, dtype):
         return value
-    if not position and value in _PYTHON:
-        return _PYTHON[value]  # what is no class is no key
     place = f" (position {position})" if position else ""
     raise TypeError(
         f"{name}(): argument '{argument}'{place} must be torch.dtype, not {type(value).__name__}"
@@ -289,7 +290,7 @@ class iinfo:  # noqa: N801 - torch's name
     """Limits of an integer dtype (torch.iinfo)."""
 
     def __init__(self, d: dtype) -> None:
-        refuse_no_dtype(d, "iinfo", "type")
+        d = refuse_no_dtype(d, "iinfo", "type")
         if d.category == BOOL:
             raise TypeError(f"{d!r} is not supported by torch.iinfo")
         if d.category != INTEGER:

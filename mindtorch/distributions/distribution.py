@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, overload
 
 import mindtorch
 
@@ -70,7 +70,7 @@ class Distribution:
     def expand(self: OwnT, batch_shape: Shape, _instance: Distribution | None = None) -> OwnT:
         """The distribution with parameters, and distributions inside it, expanded to a batch."""
         shape = Size(batch_shape)
-        expanded = type(self).__new__(type(self))
+        expanded = self._instance_for_expand(_instance)
         for name in self._expanded:
             if name in self.__dict__:
                 value = getattr(self, name)
@@ -83,6 +83,34 @@ class Distribution:
             expanded.__dict__.setdefault(name, part)
         expanded._batch_shape = shape
         return expanded
+
+    def _get_checked_instance(
+        self: OwnT, cls: type[Distribution], _instance: Distribution | None = None
+    ) -> OwnT:
+        """`_instance`, or one without attributes; NotImplementedError where `cls` cannot know them.
+
+        A subclass that has an `__init__` of its own gives an instance to the `expand` of `cls`.
+        """
+        if _instance is None and type(self).__init__ is not cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__"
+                " method must also define a custom .expand() method."
+            )
+        return cast(OwnT, type(self).__new__(type(self)) if _instance is None else _instance)
+
+    def _instance_for_expand(self: OwnT, instance: Distribution | None) -> OwnT:
+        """What the `expand` of a class of this package fills."""
+        ours = (c for c in type(self).__mro__ if c.__init__.__module__.startswith(__package__))
+        owner = next(ours)
+        if owner is Distribution and instance is None:
+            raise NotImplementedError
+        return self._get_checked_instance(owner, instance)
+
+    def _copy_for_expand(self: OwnT, instance: Distribution | None) -> OwnT:
+        """The same with this distribution's attributes, where it has none of the name."""
+        new = self._instance_for_expand(instance)
+        new.__dict__.update({**self.__dict__, **new.__dict__})
+        return new
 
     @property
     def _expanded(self) -> tuple[str, ...]:

@@ -32,8 +32,7 @@ class Independent(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> Independent:
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
+        expanded = self._copy_for_expand(_instance)
         event_part = self._event_shape[: self.reinterpreted_batch_ndims]
         expanded.base_dist = self.base_dist.expand((*batch_shape, *event_part))
         expanded._batch_shape = Size(batch_shape)

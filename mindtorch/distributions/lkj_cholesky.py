@@ -45,8 +45,7 @@ class LKJCholesky(Distribution):
         return Beta(steps + 0.5, edge.unsqueeze(-1) - 0.5 * steps)
 
     def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> LKJCholesky:
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
+        expanded = self._copy_for_expand(_instance)
         expanded.concentration = self.concentration.expand(tuple(batch_shape))
         expanded._batch_shape = Size(batch_shape)
         expanded._beta = expanded._rows()

@@ -59,8 +59,7 @@ class LowRankMultivariateNormal(Distribution):
     def expand(
         self, batch_shape: Shape, _instance: Distribution | None = None
     ) -> LowRankMultivariateNormal:
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
+        expanded = self._copy_for_expand(_instance)
         shape = tuple(batch_shape)
         expanded.loc = self.loc.expand((*shape, -1))
         expanded.cov_diag = self.cov_diag.expand((*shape, -1))

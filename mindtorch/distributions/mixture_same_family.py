@@ -61,11 +61,15 @@ class MixtureSameFamily(Distribution):
         self, batch_shape: Shape, _instance: Distribution | None = None
     ) -> MixtureSameFamily:
         shape = tuple(batch_shape)
-        return type(self)(
+        expanded = self._instance_for_expand(_instance)
+        MixtureSameFamily.__init__(
+            expanded,
             self._mixture_distribution.expand(shape),
             self._component_distribution.expand((*shape, self._num_component)),
             validate_args=False,
         )
+        expanded.__dict__["_validate_args"] = self._validate_args
+        return expanded
 
     @property
     def support(self) -> constraints.Constraint:

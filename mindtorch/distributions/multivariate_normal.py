@@ -84,8 +84,7 @@ class MultivariateNormal(Distribution):
         self, batch_shape: Shape, _instance: Distribution | None = None
     ) -> MultivariateNormal:
         shape = tuple(batch_shape)
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
+        expanded = self._copy_for_expand(_instance)
         expanded.loc = self.loc.expand((*shape, -1))
         for name in ("covariance_matrix", "scale_tril", "precision_matrix"):
             if name in self.__dict__:

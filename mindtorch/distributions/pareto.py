@@ -27,7 +27,11 @@ class Pareto(TransformedDistribution):
 
     def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> Pareto:
         shape = tuple(batch_shape)
-        return type(self)(self.scale.expand(shape), self.alpha.expand(shape), validate_args=False)
+        expanded = self._instance_for_expand(_instance)
+        scale, alpha = self.scale.expand(shape), self.alpha.expand(shape)
+        Pareto.__init__(expanded, scale, alpha, validate_args=False)
+        expanded.__dict__["_validate_args"] = self._validate_args
+        return expanded
 
     @property
     def support(self) -> constraints.Constraint:

@@ -61,8 +61,7 @@ class TransformedDistribution(Distribution):
     def expand(
         self, batch_shape: Shape, _instance: Distribution | None = None
     ) -> TransformedDistribution:
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
+        expanded = self._copy_for_expand(_instance)
         composed = ComposeTransform(self.transforms)
         forward = (*batch_shape, *self._event_shape)
         base = composed.inverse_shape(forward)

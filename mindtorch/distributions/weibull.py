@@ -36,9 +36,11 @@ class Weibull(TransformedDistribution):
 
     def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> Weibull:
         shape = tuple(batch_shape)
-        return type(self)(
-            self.scale.expand(shape), self.concentration.expand(shape), validate_args=False
-        )
+        expanded = self._instance_for_expand(_instance)
+        scale, concentration = self.scale.expand(shape), self.concentration.expand(shape)
+        Weibull.__init__(expanded, scale, concentration, validate_args=False)
+        expanded.__dict__["_validate_args"] = self._validate_args
+        return expanded
 
     @property
     def mean(self) -> Tensor:

@@ -73,8 +73,7 @@ class Wishart(ExponentialFamily):
 
     def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> Wishart:
         shape = tuple(batch_shape)
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
+        expanded = self._copy_for_expand(_instance)
         expanded.df = self.df.expand(shape)
         for name in ("covariance_matrix", "scale_tril", "precision_matrix"):
             if name in self.__dict__:

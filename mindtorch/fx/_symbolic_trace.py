@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..nn.modules.module import Module
+from ._compatibility import compatibility as compatibility
 from .graph_module import GraphModule
 from .tracer import (
     PH as PH,

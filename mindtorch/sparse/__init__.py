@@ -13,11 +13,13 @@ from ._build import (
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
+from ._legacy import legacy_types
 from ._methods import attach
 from ._products import addmm, hspmm, log_softmax, mm, sampled_addmm, smm, softmax, spdiags, sspaddmm
 from ._products import sum_of as sum
 
 attach()
+globals().update(legacy_types())
 
 __all__ = [
     "addmm", "check_sparse_tensor_invariants", "hspmm", "log_softmax", "mm",

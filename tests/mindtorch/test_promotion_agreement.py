@@ -83,3 +83,46 @@ INTS = ("uint8", "int8", "int16", "int32", "int64")
 def test_integers_wrap_around(a):
     agree(lambda t: [t.tensor([100, 127], dtype=getattr(t, a)) * 3,
                      t.tensor([1, 2], dtype=getattr(t, a)) + 1000])  # fmt: skip
+
+
+# Python's classes of numbers stand for dtypes wherever a dtype is taken.
+OF_CLASSES = """
+torch.ones_like(x, dtype=T)
+torch.full_like(x, 1, dtype=T)
+torch.zeros(2, dtype=T)
+torch.full((2,), 1, dtype=T)
+torch.linspace(0, 1, 3, dtype=T)
+torch.as_tensor(x, dtype=T)
+torch.asarray(x, dtype=T)
+torch.frombuffer(bytearray(16), dtype=T)
+x.to(T)
+x.to("cpu", T)
+x.to(dtype=T)
+x.type(T)
+x.view(T)
+x.new_zeros(2, dtype=T)
+x.sum(dtype=T)
+x.cumprod(0, dtype=T) if T is not bool else 0
+torch.nn.Linear(4, 1).to(T).weight.dtype
+torch.nn.Linear(4, 1).to(dtype=T).weight.dtype
+torch.can_cast(T, torch.float32), torch.can_cast(torch.float32, T)
+torch.promote_types(T, torch.float32), torch.promote_types(torch.int8, T)
+torch.finfo(T)
+"""
+
+
+@pytest.mark.parametrize("line", OF_CLASSES.strip().splitlines())
+@pytest.mark.parametrize("number", [bool, int, float, complex])
+def test_classes_of_numbers_are_dtypes(line, number):
+    agree(lambda t: eval(line, {"torch": t, "x": t.ones(4), "T": number}))
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "amax", "amin", "prod", "any"])
+def test_segments_have_the_names_of_their_reductions(reduce):
+    lengths = [3, 0, 2]
+
+    def run(t):
+        values = t.tensor([1.0, 3.0, 2.0, -1.0, 4.0])
+        return t.segment_reduce(values, reduce, lengths=t.tensor(lengths))
+
+    agree(run)

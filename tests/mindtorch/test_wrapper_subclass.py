@@ -65,8 +65,13 @@ def story(lib, switched_off):
         lambda: x.sum(0, keepdim=True),
         lambda: x.data + 1,
         lambda: lib.nn.Parameter(x, requires_grad=False) + 1,
+        lambda: x[:, lib.tensor([1, 0])],
+        lambda: x[lib.tensor([[True, False], [True, True]])],
+        lambda: x > 1,
+        lambda: x != lib.ones(2, 2),
     ):
         yield function().tolist()
+    yield x.data_ptr()
     yield calls
 
 

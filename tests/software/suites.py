@@ -41,6 +41,7 @@ TRANSFORMERS = {
     "options": ("--confcutdir=tests",),
     "on_device": {"TRANSFORMERS_TEST_DEVICE": "{}"},
 }
+UNITTESTS = ("-o", "python_files=*test*.py")  # torchdiffeq: *_tests.py
 SUITES = {
     "transformers": Suite(
         tuple(f"tests/models/{name}/test_modeling_{name}.py" for name in FAMILIES), **TRANSFORMERS
@@ -62,6 +63,22 @@ SUITES = {
     "torchmetrics": Suite(("tests/unittests",)),
     "x-transformers": Suite(("tests",)),
     "diffusers": Suite(("tests/schedulers", "tests/models")),
+    "linear_operator": Suite(("test/functions", "test/operators", "test/utils"), UNITTESTS),
+    "gpytorch": Suite(("test",), UNITTESTS),
+    "zuko": Suite(("tests",)),
+    "geoopt": Suite(("tests",)),
+    "kornia": Suite(("tests",)),
+    "pyro": Suite(("tests/distributions", "tests/ops", "tests/nn", "tests/poutine")),
+    "tensordict": Suite(("test",)),
+    "torchdiffeq": Suite(("tests",)),
+    "captum": Suite(("tests",), UNITTESTS),
+    "e3nn": Suite(("tests",)),
+    "torch_geometric": Suite(("test",)),
+    "opacus": Suite(("opacus/tests",), UNITTESTS),
+    "pytorch_optimizer": Suite(("tests",)),
+    "pytorch-metric-learning": Suite(("tests",)),
+    "skorch": Suite(("skorch/tests",)),
+    "botorch": Suite(("test",)),
 }  # fmt: skip
 
 

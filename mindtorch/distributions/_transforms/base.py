@@ -40,15 +40,15 @@ class Transform:
     else:
         bijective = False
 
-    @property
-    def domain(self) -> constraints.Constraint:
-        """Where x may lie."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # a subclass may set them on itself or on each of its instances
 
-    @property
-    def codomain(self) -> constraints.Constraint:
-        """Where y lies."""
-        raise NotImplementedError
+        @property
+        def domain(self) -> constraints.Constraint:
+            """Where x may lie."""
+
+        @property
+        def codomain(self) -> constraints.Constraint:
+            """Where y lies."""
 
     @property
     def event_dim(self) -> int:

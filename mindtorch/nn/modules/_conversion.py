@@ -11,6 +11,7 @@ import mindtorch
 from ..._functional.conversion import refusal_of_to
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.dtype import of_python
 from ..._tensor.tensor import Tensor
 from ..parameter import Parameter
 
@@ -135,7 +136,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """Reads the overloads of to(): (device, dtype, non_blocking, memory_format)."""
     named = dict(kwargs)
     memory_format = kwargs.pop("memory_format", None)
-    rest = list(args)
+    rest = [of_python(value) for value in args]
     device = dtype = None
     if rest and isinstance(rest[0], Tensor):
         tensor = rest.pop(0)
@@ -150,7 +151,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         tensor = kwargs.pop("tensor", None) or kwargs.pop("other")
         device, dtype = tensor.device, tensor.dtype
     device = kwargs.pop("device", device)
-    dtype = kwargs.pop("dtype", dtype)
+    dtype = of_python(kwargs.pop("dtype", dtype))
     non_blocking = bool(kwargs.pop("non_blocking", rest.pop(0) if rest else False))
     kwargs.pop("copy", None)
     known = dtype is None or isinstance(dtype, mindtorch.dtype)

@@ -3,7 +3,7 @@ in place of its own, put back after."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,41 +22,56 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """Calls `module` with the tensors of a dict (or several) under their dotted names."""
-    merged: dict[str, Any] = {}
     many = isinstance(parameters_and_buffers, tuple | list)
     for mapping in parameters_and_buffers if many else [parameters_and_buffers]:
-        if not isinstance(mapping, Mapping):
+        if not isinstance(mapping, dict):
             raise ValueError(
                 f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
                 f"but got {type(parameters_and_buffers)}"
             )
-        merged.update(mapping)
+    if many:
+        merged = {
+            name: value for mapping in parameters_and_buffers for name, value in mapping.items()
+        }
+    else:
+        merged = parameters_and_buffers
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _replaced(module, merged, tie_weights, strict):
+    with _reparametrize_module(module, merged, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
 @contextmanager
-def _replaced(
-    module: Module, replacements: dict[str, Any], tie: bool, strict: bool
+def _reparametrize_module(
+    module: Module,
+    parameters_and_buffers: MutableMapping[str, Any],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
 ) -> Iterator[None]:
+    """The module has these tensors inside of the context; the mapping gets those of its end.
+
+    `stack_weights` changes nothing.
+    """
     slots = dict(_slots(module))
     if strict:
-        _check(module, set(replacements), set(slots))
-    changes = {name: value for name, value in replacements.items() if name in slots}
-    if tie:
+        _check(module, set(parameters_and_buffers), set(slots))
+    changes = {name: value for name, value in parameters_and_buffers.items() if name in slots}
+    if tie_weights:
         _add_tied(slots, changes)
-    originals = [(slots[name], slots[name][0][slots[name][1]]) for name in changes]
+    originals = {name: slots[name][0][slots[name][1]] for name in changes}
     try:
         for name, value in changes.items():
             where, key = slots[name]
             where[key] = value
         yield
     finally:
-        for (where, key), value in originals:
+        for name, value in originals.items():
+            where, key = slots[name]
+            if name in parameters_and_buffers:  # the module may have set another one
+                parameters_and_buffers[name] = where[key]
             where[key] = value
 
 

@@ -288,3 +288,72 @@ def test_transform_maps_as_torchs(expression, value):
         facts(SPACES["mindtorch"]), facts(SPACES["torch"]), strict=True
     ):
         same(own, other, what)
+
+
+def subclasses(library):
+    """What libraries write: subclasses with an `__init__` and an `expand` of their own."""
+    d = library.distributions
+
+    class Diagonal(d.Independent):
+        def __init__(self, loc, scale):
+            super().__init__(d.Normal(loc, scale), 1)
+            self.label = "diagonal"
+
+        def expand(self, batch_shape, _instance=None):
+            new = self._get_checked_instance(Diagonal, _instance)
+            new.label = "expanded"
+            return super().expand(batch_shape, new)
+
+    class Own(d.Distribution):
+        arg_constraints: dict = {}
+
+        def __init__(self):
+            super().__init__((2,), validate_args=False)
+
+    def sub(kind, *args):
+        class Sub(kind):
+            def __init__(self):
+                super().__init__(*args)
+
+        return Sub()
+
+    one = library.ones(2)
+    yield Diagonal(library.zeros(3), library.ones(3)).expand((4,)), "label"
+    yield Own(), "batch_shape"
+    for kind, args in (("Normal", (0.0, one)), ("Pareto", (one, one)), ("Weibull", (one, one)),
+                       ("LogNormal", (0.0, one)), ("LKJCholesky", (3,)),
+                       ("MultivariateNormal", (one, library.eye(2)))):  # fmt: skip
+        yield sub(getattr(d, kind), *args), "batch_shape"
+        plain = type("Plain", (getattr(d, kind),), {})
+        yield plain(*args), "batch_shape"
+
+
+def test_subclasses_expand_as_torchs():
+    def told(library):
+        for distribution, name in subclasses(library):
+            try:
+                expanded = distribution.expand((5, *distribution.batch_shape))
+                shapes = tuple(expanded.batch_shape), tuple(expanded.event_shape)
+                yield type(expanded).__name__, str(getattr(expanded, name)), shapes
+            except NotImplementedError as error:
+                yield str(error)
+
+    assert list(told(mindtorch)) == list(told(torch))
+
+
+def test_a_transform_may_set_its_domain_on_itself():
+    def told(library):
+        class Clip(library.distributions.Transform):
+            bijective, sign = True, 1
+
+            def __init__(self, bound):
+                super().__init__()
+                self.domain = library.distributions.constraints.real
+                self.codomain = library.distributions.constraints.interval(-bound, bound)
+
+        clip = Clip(5.0)
+        return repr(clip.domain), repr(clip.inv.domain), clip.event_dim
+
+    assert told(mindtorch) == told(torch)
+    with pytest.raises(AttributeError):
+        mindtorch.distributions.Transform().domain  # noqa: B018

@@ -126,6 +126,31 @@ def test_a_parametrization_computes_and_takes_values() -> None:
     assert layer.weight.tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
+def test_functional_call_gives_back_the_buffers_that_the_module_set() -> None:
+    def run(lib: Any) -> Any:
+        class Counter(lib.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("count", lib.zeros(1))
+                self.scale = lib.nn.Parameter(lib.ones(1))
+
+            def forward(self, x):
+                self.count = self.count + 1
+                return self.scale.detach() * x
+
+        module, one = Counter(), {"count": lib.tensor([5.0]), "scale": lib.tensor([2.0])}
+        two = ({"count": lib.tensor([5.0])}, {"scale": lib.tensor([3.0])})
+        yield lib.func.functional_call(module, one, lib.ones(1)).tolist()
+        yield lib.func.functional_call(module, two, lib.ones(1)).tolist()
+        yield one["count"].tolist(), two[0]["count"].tolist(), module.count.tolist()
+        borrowed = {"scale": lib.tensor([7.0])}
+        with lib.nn.utils.stateless._reparametrize_module(module, borrowed):
+            yield module.scale.tolist()
+        yield module.scale.tolist()
+
+    assert list(run(mindtorch)) == list(run(torch))
+
+
 def test_functional_call_borrows_tensors_and_gives_them_back() -> None:
     layer = mindtorch.nn.Linear(2, 1)
     own = layer.weight

@@ -350,8 +350,11 @@ def segment_reduce(
     initial: float | None = None,
 ) -> Tensor:
     """Runs along a dimension, by their lengths or offsets, each reduced to one element."""
+    reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)
     if reduce not in _SEGMENTS:
-        raise RuntimeError(f"unsupported reduction given! {reduce}")
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
     if offsets is not None:
         size = offsets.shape[-1] - 1
         lengths = aten.narrow(offsets, -1, 1, size) - aten.narrow(offsets, -1, 0, size)
