@@ -15,22 +15,14 @@ from ._compat.argument_errors import parsed
 from ._compat.refusals import without_kernel
 from ._dispatch.overrides import EVERY
 from ._functional.printing import _add_suffixes, values_text
+from ._functional.queries import Named
 from ._tensor.dtype import dtype as Dtype
 from ._tensor.geometry import Size, geometry
 from ._tensor.tensor import Tensor
 
 
-class qscheme:  # noqa: N801 - torch's name
+class qscheme(Named):  # noqa: N801 - torch's name
     """How scales are laid out; known by its name."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-    def __reduce__(self) -> str:
-        return self.name
 
 
 per_tensor_affine, per_channel_affine = qscheme("per_tensor_affine"), qscheme("per_channel_affine")

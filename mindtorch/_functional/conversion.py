@@ -162,6 +162,13 @@ def is_pinned(self: Tensor, device: Device | str | int | None = None) -> bool:
 
 
 @surface(function=False, internal=False)
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What a module swaps `self` with when it loads `other`: itself with other's values, or with
+    `assign` other; a new tensor over that memory."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@surface(function=False, internal=False)
 def record_stream(self: Tensor, stream: object) -> None:
     """Nothing to do: memory is reused in stream order."""
 

@@ -33,10 +33,13 @@ def from_bytes(
 ) -> Tensor:
     """A tensor from plain pickling."""
     load()
+    place = Device(device)
     storage = Storage(np.frombuffer(bytearray(data), np.uint8))
-    tensor: Any = wrap(geometry(tuple(size), tuple(stride), offset, dtype, CPU), storage)
-    if device != "cpu":
-        tensor = aten.to(tensor, device)
+    if place.type == "meta":
+        storage = aten.empty_strided(list(size), list(stride), dtype=dtype, device=place)._storage
+    elif place.type != "cpu":
+        storage = aten.to(_bytes_of(storage, CPU), place)._storage
+    tensor: Any = wrap(geometry(tuple(size), tuple(stride), offset, dtype, place), storage)
     if kind is not None and kind is not Tensor:
         tensor = Tensor._make_subclass(kind, tensor)
     if state:
@@ -45,22 +48,26 @@ def from_bytes(
 
 
 def _reduce(self: Tensor, protocol: int) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
-    host = self.detach().cpu()
-    if self.device.type != "cpu" or self.numel() * self.itemsize != self._storage.nbytes:
-        host = host.clone()
-    geom = host._geom
-    leaf = self.requires_grad
-    args = (bytes(host._storage.bytes), geom.dtype, tuple(geom.shape), geom.strides, geom.offset,
-            str(self.device), leaf, type(self), self.__dict__ or None)  # fmt: skip
+    geom, storage = plain(self._geom), self._storage
+    if not storage.nbytes or geom.device.type == "meta":
+        data = b""
+    else:
+        data = bytes(_bytes_of(storage, self.device).cpu()._storage.bytes)
+    args = (data, geom.dtype, tuple(geom.shape), geom.strides, geom.offset,
+            str(self.device), self.requires_grad, type(self), self.__dict__ or None)  # fmt: skip
     return from_bytes, args
+
+
+def _bytes_of(storage: Storage, device: Device) -> Tensor:
+    """The whole memory of a storage as a tensor."""
+    return wrap(geometry((storage.nbytes,), (1,), 0, dt.uint8, device), storage)
 
 
 def _copied_storage(storage: Storage, device: Device, memo: dict[Any, Any]) -> Storage:
     """A copy of the whole memory; `memo` has one for all that share it."""
     copies: Any = memo.setdefault("torch", {})
     if id(storage) not in copies:
-        whole = wrap(geometry((storage.nbytes,), (1,), 0, dt.uint8, device), storage)
-        copies[id(storage)] = (storage, aten.clone(whole)._storage)
+        copies[id(storage)] = (storage, aten.clone(_bytes_of(storage, device))._storage)
     copied: Storage = copies[id(storage)][1]
     return copied
 

@@ -24,28 +24,25 @@ from .creation import sizes_of, tensor
 from .publish import FUNCTIONS, surface
 
 
-class memory_format:  # noqa: N801 - torch's name
+class Named:
+    """One of a few objects of a kind; a copy is the object itself."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class memory_format(Named):  # noqa: N801 - torch's name
     """How a new tensor is to be laid out."""
 
-    def __init__(self, name: str):
-        self.name = name
 
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-    __str__ = __repr__
-
-
-class layout:  # noqa: N801 - torch's name
+class layout(Named):  # noqa: N801 - torch's name
     """How a tensor stores its elements: tensors here are `strided`; the others are only names."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-    __str__ = __repr__
 
 
 contiguous_format = memory_format("contiguous_format")

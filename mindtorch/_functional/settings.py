@@ -94,11 +94,14 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 @surface(method=False, internal=False)
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """0 or "default", 1 or "warn", 2 or "error"; RuntimeError for others."""
-    modes: dict[Any, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
+    if not isinstance(debug_mode, int | str):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    modes: dict[int | str, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
     if debug_mode not in modes:
+        words = isinstance(debug_mode, str)
+        expected = "one of `default`, `warn`, `error`" if words else "0, 1, or 2"
         raise RuntimeError(
-            "invalid value of debug_mode, expected `default`, `warn`, `error`, 0, 1 or 2, but got"
-            f" {debug_mode}"
+            f"invalid value of debug_mode, expected {expected}, but got {debug_mode}"
         )
     use_deterministic_algorithms(modes[debug_mode] > 0, warn_only=modes[debug_mode] == 1)
 

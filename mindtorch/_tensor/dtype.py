@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from functools import cache
 from math import log2, log10
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -235,6 +235,8 @@ def _promoted(a: dtype, b: dtype) -> dtype:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.category == COMPLEX and low is float64:
             return complex128
+        if low is bfloat16:
+            return complex64
         return high
     if a.rank == b.rank:
         return int16 if a.category == INTEGER else float32
@@ -252,7 +254,14 @@ def _promote_stored(a: dtype, b: dtype) -> dtype:
     )
 
 
-class finfo:  # noqa: N801 - torch's name
+class _Limits:
+    """What torch's objects of limits refuse."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle 'torch.{type(self).__name__}' object")
+
+
+class finfo(_Limits):  # noqa: N801 - torch's name
     """Limits of a floating dtype (torch.finfo)."""
 
     eps: builtins.float
@@ -286,7 +295,7 @@ class finfo:  # noqa: N801 - torch's name
         return f"finfo({body}, dtype={self.dtype})"
 
 
-class iinfo:  # noqa: N801 - torch's name
+class iinfo(_Limits):  # noqa: N801 - torch's name
     """Limits of an integer dtype (torch.iinfo)."""
 
     def __init__(self, d: dtype) -> None:

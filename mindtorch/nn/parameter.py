@@ -147,8 +147,41 @@ class UninitializedTensorMixin:
     def __repr__(self, **_: object) -> str:
         return f"<{type(self).__name__}>"
 
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Lets conversions and `copy_` through, and attributes; ValueError for other calls."""
+        if func in _OF_ANY_SHAPE or type(func).__name__ == "method-wrapper":
+            with mindtorch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {_as_torch_shows(func)}. This error"
+            " happens when you are using a `LazyModule` or explicitly manipulating"
+            f" `torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward`"
+            " with a dummy batch to initialize the parameters before calling torch functions"
+        )
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter, metaclass=_ParameterMeta):
+
+def _as_torch_shows(func: Any) -> str:
+    """The text of a function, as torch's functions in C have it."""
+    name = getattr(func, "__name__", "")
+    if getattr(Tensor, name, None) is func:
+        return f"<method '{name}' of 'torch._C.TensorBase' objects>"
+    return str(func)
+
+
+# What a tensor may be asked for while its shape is unknown.
+_OF_ANY_SHAPE = [
+    getattr(Tensor, name)
+    for name in ("__hash__", "size", "copy_", "is_complex", "is_floating_point", "half", "float",
+                 "double", "char", "short", "int", "long", "cuda", "cpu", "to", "get_device")
+]  # fmt: skip
+
+
+class UninitializedParameter(  # type: ignore[misc, unused-ignore]
+    UninitializedTensorMixin, Parameter, metaclass=_ParameterMeta
+):
     """A parameter whose shape the first call decides."""
 
     cls_to_become = Parameter

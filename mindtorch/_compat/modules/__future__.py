@@ -1,30 +1,25 @@
-"""torch.__future__: how modules take converted parameters; they keep theirs, and get new data."""
+"""torch.__future__: how modules take converted parameters."""
 
 from __future__ import annotations
 
-_WHY = "mindtorch's modules keep their parameters and give them new data"
-
-
-def _refuse(name: str, value: bool) -> None:
-    if value:
-        raise NotImplementedError(f"torch.__future__.{name}: {_WHY}")
+from mindtorch.nn.modules._conversion import ON_CONVERSION
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Whether conversion makes new Parameters: False; NotImplementedError for True."""
-    _refuse("set_overwrite_module_params_on_conversion", value)
+    """Whether `module.to` and its like make new Parameters instead of giving them new data."""
+    ON_CONVERSION["overwrite"] = value
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """False."""
-    return False
+    """Whether conversion makes new Parameters."""
+    return ON_CONVERSION["overwrite"]
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Whether conversion swaps tensors: False; NotImplementedError for True."""
-    _refuse("set_swap_module_params_on_conversion", value)
+    """Whether conversion and `load_state_dict` swap a parameter with its converted one."""
+    ON_CONVERSION["swap"] = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """False."""
-    return False
+    """Whether conversion and `load_state_dict` swap tensors."""
+    return ON_CONVERSION["swap"]

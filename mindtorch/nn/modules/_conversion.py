@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 TensorFn = Callable[[Any], Any]
 
+# What torch.__future__ sets: how a module takes converted parameters.
+ON_CONVERSION = {"swap": False, "overwrite": False}
+
 
 class Conversion:
     """The part of Module that changes the device or dtype of every tensor it holds, in place."""
@@ -35,21 +38,30 @@ class Conversion:
         for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
-            if hasattr(type(parameter), "__torch_dispatch__"):  # what it wraps moves with it
-                moved, needs = fn(parameter.data), parameter.requires_grad
-                self._parameters[name] = Parameter(moved, requires_grad=needs)
-                continue
             # Optimizers hold the Parameter objects, so each keeps its identity and gets new data.
             with mindtorch.no_grad():
                 grad = parameter.grad
                 parameter.grad = None
-                parameter.data = fn(parameter)
+                kept = self._converted(name, parameter, fn(parameter))
                 if grad is not None:
-                    parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
+                    kept.grad = fn(grad).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _converted(self, name: str, parameter: Parameter, new: Tensor) -> Parameter:
+        """The parameter with new contents, or a new one where that is asked for."""
+        wrapper = hasattr(type(new), "__torch_dispatch__")  # what it wraps moves with it
+        if not (wrapper or ON_CONVERSION["swap"] or ON_CONVERSION["overwrite"]):
+            parameter.data = new
+            return parameter
+        fresh = Parameter(new, requires_grad=parameter.requires_grad)
+        if wrapper or ON_CONVERSION["swap"]:
+            mindtorch.utils.swap_tensors(parameter, fresh)
+            return parameter
+        self._parameters[name] = fresh
+        return fresh
 
     def apply(self, fn: Callable[[Any], Any]) -> Self:
         """Calls `fn(module)` on every module, children first."""

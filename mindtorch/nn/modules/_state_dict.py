@@ -12,7 +12,8 @@ import mindtorch
 from mindtorch.utils.hooks import RemovableHandle
 
 from ..._tensor.tensor import Tensor
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
+from ._conversion import ON_CONVERSION
 from ._hooks import add_hook
 
 EXTRA = "_extra_state"
@@ -225,18 +226,28 @@ class StateDict:
                 f'While copying the parameter named "{key}", expected torch.Tensor or '
                 f"Tensor-like object from checkpoint but received {type(loaded)}"
             )
-        if tensor.dim() == 0 and loaded.dim() == 1:
-            loaded = loaded[0]  # checkpoints of torch before 0.4 hold 0-d values as [1]
-        if loaded.shape != tensor.shape:
-            return (
-                f"size mismatch for {key}: copying a param with shape {loaded.shape} from "
-                f"checkpoint, the shape in current model is {tensor.shape}."
+        if not is_lazy(tensor):
+            if tensor.dim() == 0 and loaded.shape == (1,):
+                loaded = loaded[0]  # checkpoints of torch before 0.4 hold 0-d values as [1]
+            if loaded.shape != tensor.shape:
+                return (
+                    f"size mismatch for {key}: copying a param with shape {loaded.shape} from "
+                    f"checkpoint, the shape in current model is {tensor.shape}."
+                )
+        if tensor.is_meta and not loaded.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter in the current model, which is a no-op. (Did you mean to pass "
+                "`assign=True` to assign items in the state dictionary to their corresponding key "
+                "in the module instead of copying them in place?)",
+                stacklevel=2,
             )
         try:
             self._take(name, tensor, loaded, assign)
         except Exception as error:
+            action = "swapping" if ON_CONVERSION["swap"] else "copying"
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f'While {action} the parameter named "{key}", whose dimensions in the model are '
                 f"{tensor.size()} and whose dimensions in the checkpoint are {loaded.size()}, "
                 f"an exception occurred : {error.args}."
             )
@@ -244,7 +255,17 @@ class StateDict:
 
     def _take(self, name: str, tensor: Tensor, loaded: Tensor, assign: bool) -> None:
         with mindtorch.no_grad():
-            if not assign:
+            if ON_CONVERSION["swap"]:
+                new = tensor.module_load(loaded, assign=assign)
+                if new is loaded or new is tensor:
+                    raise RuntimeError(
+                        "module_load returned one of self or other, please .detach() the result if"
+                        " returning one of the inputs in module_load"
+                    )
+                if isinstance(tensor, Parameter):
+                    new = Parameter(new, requires_grad=tensor.requires_grad)
+                mindtorch.utils.swap_tensors(tensor, new)
+            elif not assign:
                 tensor.copy_(loaded)
             elif isinstance(tensor, Parameter):
                 if not isinstance(loaded, Parameter):

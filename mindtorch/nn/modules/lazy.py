@@ -48,10 +48,9 @@ class LazyModuleMixin(Module):
         )
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
         for name, tensor in self._saved_tensors().items():
-            if is_lazy(tensor):
-                destination[prefix + name] = tensor
+            kept = keep_vars or is_lazy(tensor)
+            destination[prefix + name] = tensor if kept else tensor.detach()
 
     def _lazy_load_hook(self, state_dict: Any, prefix: str, *_: object) -> None:
         saved: dict[str, Any] = dict(self._saved_tensors())

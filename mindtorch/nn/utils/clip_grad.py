@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import mindtorch
@@ -74,6 +74,10 @@ def clip_grad_norm_(
     """Clips the total norm of the gradients; gives the norm they had."""
     max_norm = float(max_norm)
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if isinstance(parameters, Generator) and not listed:
+        warnings.warn(
+            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
+        )
     total = get_total_norm(_grads(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
