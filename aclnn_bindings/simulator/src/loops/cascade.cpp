@@ -3,6 +3,7 @@
 #include "loops/cascade.h"
 
 #include "loops/iterate.h"
+#include "loops/lanes.h"
 #include "loops/stage.h"
 
 #include <algorithm>
@@ -16,7 +17,6 @@ namespace cascade {
 
 constexpr int kRows = 4;    // partial sums that advance together
 constexpr int kLevels = 4;  // of chunks
-constexpr int64_t kMany = 4096;    // results that are one
 constexpr int64_t kGrain = 32768;  // elements from which threads share a sum
 
 // A vector of 32 bytes, loaded from any address.
@@ -146,7 +146,7 @@ struct Sums {
   }
   static void plane(C* out, const C* x, const Plane& p, bool pairs) {
     // Of many short rows, whose sums torch adds in turn and is off by as much.
-    if (p.out == 0 && p.results > kMany) {
+    if (p.out == 0 && p.results > kLongSum) {
       double total = 0;
       for (int64_t j = 0; j < p.results; ++j) {
         C row = 0;

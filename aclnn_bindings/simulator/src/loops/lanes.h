@@ -65,8 +65,9 @@ ACL_EXACT C row_product_of(const C* x, const C* y, int64_t n) {
       n, [=](int64_t i) ACL_LAMBDA { return x[i] * y[i]; },
       [=](C sum, int64_t i) ACL_LAMBDA { return fused(x[i], y[i], sum); });
 }
-// Longer sums are kept in double, by parts: torch's own are hundreds of units off there.
-constexpr int64_t kLongSum = 2048;
+// Sums of more are kept in double, here by parts: torch's own are hundreds of units off there. Up to
+// it they are added in torch's order.
+constexpr int64_t kLongSum = 4096;
 template <class F>
 double sum_of_parts(int64_t n, F part) {
   double sum = 0;

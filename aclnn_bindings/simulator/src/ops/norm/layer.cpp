@@ -21,16 +21,10 @@ ACL_VECTOR double product_of(const C* a, const C* b, int64_t n) {
   return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return a[i] * b[i]; });
 }
 template <class C>
-ACL_VECTOR void affine(C* out, const C* x, const C* w, const C* b, C mean, C rstd, int64_t n) {
-  if (w && b) {
-    ACL_IVDEP
-    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd * w[i] + b[i];
-  } else if (w) {
+ACL_VECTOR void scaled_normal(C* out, const C* x, const C* w, C mean, C rstd, int64_t n) {
+  if (w) {
     ACL_IVDEP
     for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd * w[i];
-  } else if (b) {
-    ACL_IVDEP
-    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd + b[i];
   } else {
     ACL_IVDEP
     for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd;
@@ -231,7 +225,7 @@ void input_grad(const LayerPlan& p, C* gx, const C* g, const C* x, const C* mean
     const C *up = g + i * p.width, *row = x + i * p.width;
     if (w) multiply(scaled.get(), up, w, p.width);
     if (w) up = scaled.get();
-    affine(normal.get(), row, none<C>(), none<C>(), means ? means[i] : C(0), rstds[i], p.width);
+    scaled_normal(normal.get(), row, none<C>(), means ? means[i] : C(0), rstds[i], p.width);
     const C shift = means ? static_cast<C>(sum_of(up, p.width) / width) : C(0);
     const C slope =
         static_cast<C>(product_of(up, static_cast<const C*>(normal.get()), p.width) / width);
@@ -314,7 +308,7 @@ struct RmsNorm {
         by = weight;
       }
       const C rstd = static_cast<C>(1 / std::sqrt(squares_of(row, C(0), p.width) / width + eps));
-      affine(y + i * p.width, row, by, none<C>(), C(0), rstd, p.width);
+      scaled_normal(y + i * p.width, row, by, C(0), rstd, p.width);
       if (rstds) rstds[i] = rstd;
     });
     stage.done();
