@@ -4,6 +4,7 @@
 // "bmm"; aten/src/ATen/native/LinearAlgebra.cpp), products of under 400 steps are sums in turn.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "loops/cascade.h"
 #include "loops/float_gemm.h"
@@ -94,14 +95,34 @@ void by_vector(char** args, const intptr_t* sizes, const intptr_t* steps, void*)
   }
 }
 
+// Products of four quads at a time of dense lines, added to `sums`; how many there were.
+intptr_t whole_quads(float (&sums)[4][4], const float* a, const float* b, intptr_t n) {
+  typedef float Quad __attribute__((vector_size(16)));
+  typedef Quad At __attribute__((aligned(4), may_alias));
+  const auto quad = [](const float* p, int q) { return reinterpret_cast<const At*>(p)[q]; };
+  Quad s0{}, s1{}, s2{}, s3{};
+  intptr_t k = 0;
+  for (; k + 16 <= n; k += 16, a += 16, b += 16) {
+    s0 += quad(a, 0) * quad(b, 0);
+    s1 += quad(a, 1) * quad(b, 1);
+    s2 += quad(a, 2) * quad(b, 2);
+    s3 += quad(a, 3) * quad(b, 3);
+  }
+  const Quad all[] = {s0, s1, s2, s3};
+  memcpy(sums, all, sizeof sums);
+  return k;
+}
+
 // (k),(k)->(): quads in turn, four, two or one at a time, each with its sums; then the rest.
 void dot(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   for (intptr_t i = 0; i < sizes[0]; ++i) {
-    const auto at = [&](int operand, intptr_t k) {
-      return *reinterpret_cast<const float*>(args[operand] + i * steps[operand] + k * steps[3 + operand]);
+    const auto place = [&](int operand) {
+      return reinterpret_cast<const float*>(args[operand] + i * steps[operand]);
     };
+    const auto at = [&](int operand, intptr_t k) { return place(operand)[k * steps[3 + operand] / 4]; };
     float sums[4][4] = {};
     intptr_t k = 0;
+    if (steps[3] == sizeof(float) && steps[4] == sizeof(float)) k = whole_quads(sums, place(0), place(1), sizes[1]);
     for (int quads : {4, 2, 1})
       for (; k + 4 * quads <= sizes[1]; k += 4 * quads)
         for (int n = 0; n < 4 * quads; ++n) sums[n / 4][n % 4] += at(0, k + n) * at(1, k + n);
