@@ -122,6 +122,61 @@ Matrix<const From> unfold(const ConvShape& s, From* patches, const From* x, int6
   return {patches, rows, width, width, 1};
 }
 
+// Of one channel by one, where products of matrices would be by a single row: y += w x, gx += w gy or
+// the sum of gy x, of one place of the kernel.
+bool by_channel(const ConvShape& s) { return s.in_channels == 1 && s.out_channels == 1; }
+ACL_VECTOR void channel_forward(const ConvShape& s, float* y, const float* x, float w, int64_t tap) {
+  const int64_t stride = s.stride[2];
+  each_line(s, tap, 0, s.out_space(),
+            [=](int64_t at, int64_t before, int64_t n, int64_t, int64_t from) ACL_LAMBDA {
+              float* to = y + at + before;
+              const float* line = x + from;
+              if (stride == 1) {
+                ACL_IVDEP
+                for (int64_t i = 0; i < n; ++i) to[i] += w * line[i];
+              } else {
+                for (int64_t i = 0; i < n; ++i) to[i] += w * line[i * stride];
+              }
+            });
+}
+ACL_VECTOR void channel_back(const ConvShape& s, float* gx, const float* gy, float w, int64_t tap) {
+  const int64_t stride = s.stride[2];
+  each_line(s, tap, 0, s.out_space(),
+            [=](int64_t at, int64_t before, int64_t n, int64_t, int64_t from) ACL_LAMBDA {
+              float* to = gx + from;
+              const float* line = gy + at + before;
+              if (stride == 1) {
+                ACL_IVDEP
+                for (int64_t i = 0; i < n; ++i) to[i] += w * line[i];
+              } else {
+                for (int64_t i = 0; i < n; ++i) to[i * stride] += w * line[i];
+              }
+            });
+}
+ACL_VECTOR float channel_product(const ConvShape& s, const float* gy, const float* x, int64_t tap) {
+  constexpr int kLanes = 16;
+  float lanes[kLanes] = {}, rest = 0;
+  const int64_t stride = s.stride[2];
+  each_line(s, tap, 0, s.out_space(),
+            [&](int64_t at, int64_t before, int64_t n, int64_t, int64_t from) ACL_LAMBDA {
+              const float *flow = gy + at + before, *line = x + from;
+              int64_t i = 0;
+              for (; stride == 1 && i + kLanes <= n; i += kLanes) {
+                for (int l = 0; l < kLanes; ++l) lanes[l] += flow[i + l] * line[i + l];
+              }
+              for (; i < n; ++i) rest += flow[i] * line[i * stride];
+            });
+  for (float lane : lanes) rest += lane;
+  return rest;
+}
+// f(channel of an image, its number among the groups) in threads.
+template <class F>
+void each_channel(const ConvShape& s, F f) {
+  parallel_for(s.n * s.groups, grain_for(s.taps() * s.out_space()), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) f(k, k % s.groups);
+  });
+}
+
 // f(image, group, first channel, last, patches) in threads; those of one image share its channels
 // where there are fewer images than threads. `images`: 1 where a call goes over all of them.
 template <class T, class F>
@@ -168,6 +223,14 @@ template <class From>
 void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, const float* bias) {
   if constexpr (std::is_same<From, bfloat>::value) {
     if (convolves(s, x, w)) return convolve(s, y, x, w, bias);
+  } else if (by_channel(s)) {
+    return each_channel(s, [&](int64_t k, int64_t g) {
+      float* to = y + k * s.out_space();
+      std::fill_n(to, s.out_space(), bias ? bias[g] : 0.0f);
+      for (int64_t tap = 0; tap < s.taps(); ++tap) {
+        channel_forward(s, to, x + k * s.in_space(), w[g * s.taps() + tap], tap);
+      }
+    });
   }
   const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels;
   const int64_t piece = piece_of(s), pieces = (space + piece - 1) / piece;
@@ -194,6 +257,17 @@ template <class From>
 void conv_input_grad(const ConvShape& s, float* gx, const From* gy, const From* w,
                      const float* bias) {
   const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels, taps = s.taps();
+  if constexpr (std::is_same<From, float>::value) {
+    if (by_channel(s)) {
+      return each_channel(s, [&](int64_t k, int64_t g) {
+        float* to = gx + k * s.in_space();
+        std::fill_n(to, s.in_space(), bias ? bias[g] : 0.0f);
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          channel_back(s, to, gy + k * space, w[g * taps + tap], tap);
+        }
+      });
+    }
+  }
   each_block<float>(s, s.n, [&](int64_t i, int64_t g, int64_t first, int64_t last, float* own) {
     float* to = gx + (i * s.groups + g) * s.in_channels * s.in_space();
     for (int64_t c = first; c < last; ++c) {
@@ -218,6 +292,20 @@ void conv_input_grad(const ConvShape& s, float* gx, const From* gy, const From* 
 template <class From>
 void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From* x) {
   const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels, taps = s.taps();
+  if constexpr (std::is_same<From, float>::value) {
+    if (by_channel(s)) {
+      return parallel_for(s.groups * taps, grain_for(s.n * space), [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          double sum = 0;
+          for (int64_t i = 0; i < s.n; ++i) {
+            const int64_t at = i * s.groups + k / taps;
+            sum += channel_product(s, gy + at * space, x + at * s.in_space(), k % taps);
+          }
+          gw[k] = static_cast<float>(sum);
+        }
+      });
+    }
+  }
   std::fill_n(gw, s.groups * m * depth, 0.0f);
   each_block<From>(s, 1, [&](int64_t, int64_t g, int64_t first, int64_t last, From* own) {
     const Matrix<float> sums{gw + g * m * depth + first * taps, m, (last - first) * taps, depth, 1};
