@@ -106,3 +106,31 @@ def test_linspace_gives_the_bits_of_torch() -> None:
         for steps in (2, 10, 33, 1000):
             ours, theirs = (t.linspace(*ends, steps).numpy() for t in (torch, mindtorch))
             np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+def test_rests_have_torchs_bits(name):
+    """Of both signs, exact and large quotients, halves, zeros and what is no number."""
+    rng = np.random.default_rng(0)
+    special = np.array([0, -0.0, 1, -1, 3, -7, 0.5, 1e18, -1e-18, np.inf, -np.inf, np.nan])
+    drawn = rng.standard_normal((2, 3000)) * 10 ** rng.uniform(-3, 3, (2, 3000))
+    whole = rng.integers(-20, 20, (2, 3000)) / 2
+    grid = np.stack([np.repeat(special, len(special)), np.tile(special, len(special))])
+    a, b = np.concatenate([drawn, whole, grid], 1).astype(np.float32)
+    ours, theirs = (
+        getattr(t, name)(*map(t.from_numpy, (a, b))).numpy() for t in (mindtorch, torch)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+    known = ~np.isnan(ours)
+    np.testing.assert_array_equal(np.signbit(ours)[known], np.signbit(theirs)[known])
+
+
+@pytest.mark.parametrize("name", ["log2", "log10", "exp2", "expm1", "log1p"])
+def test_functions_that_numpy_has_no_vectors_for_have_torchs_bits(name):
+    rng = np.random.default_rng(0)
+    x = (rng.uniform(0, 2, 4096) * 10 ** rng.uniform(-8, 1, 4096)).astype(np.float32)
+    with native.flags(enabled=True, everywhere=True):
+        ours = getattr(mindtorch, name)(mindtorch.from_numpy(x)).numpy()
+    theirs = getattr(torch, name)(torch.from_numpy(x)).numpy()
+    assert np.mean(ours == theirs) > 0.99
+    np.testing.assert_array_max_ulp(ours, theirs, 1)

@@ -123,6 +123,23 @@ template <class Fn, class C, int N>
 bool rough_body(int64_t, C*, const C* const*, long) {
   return false;
 }
+// A function may name a formula of floats, `Quick`, that vectorises and is NaN where it does not hold.
+template <class Fn, int N, class Quick = typename Fn::Quick>
+void body_of_floats(int64_t n, float* out, const float* const* in, int) {
+  constexpr int64_t kChunk = 256;
+  float results[kChunk];
+  const float* at[N];
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t size = std::min(kChunk, n - begin);
+    for (int k = 0; k < N; ++k) at[k] = in[k] + begin;
+    plain_body<Quick, float, N>(size, results, at);
+    for (int64_t i = 0; i < size; ++i) {
+      if (results[i] == results[i]) continue;
+      results[i] = applied<Fn, float>(at, i, std::make_index_sequence<N>());
+    }
+    std::copy_n(results, size, out + begin);  // which may be an operand
+  }
+}
 template <class Fn, class C, int N, class Tail = typename Fn::Tail>
 void body_with_tail(int64_t n, C* out, const C* const* in, int) {
   if (rough_body<Fn, C, N>(n, out, in, 0)) return;
@@ -137,8 +154,13 @@ template <class Fn, class C, int N>
 void body_with_tail(int64_t n, C* out, const C* const* in, long) {
   plain_body<Fn, C, N>(n, out, in);
 }
+template <class Fn, int N>
+void body_of_floats(int64_t n, float* out, const float* const* in, long) {
+  body_with_tail<Fn, float, N>(n, out, in, 0);
+}
 template <class Fn, class C, int N>
 void pointwise_body(int64_t n, C* out, const C* const* in) {
+  if constexpr (std::is_same<C, float>::value) return body_of_floats<Fn, N>(n, out, in, 0);
   if constexpr (std::is_floating_point<C>::value) {
     body_with_tail<Fn, C, N>(n, out, in, 0);
   } else {

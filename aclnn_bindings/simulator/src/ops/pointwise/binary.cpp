@@ -10,8 +10,39 @@ namespace aclsim {
 template <class T>
 constexpr bool kInteger = std::is_same<T, int64_t>::value;
 
+// fmod(a, b) of floats, exact in double where the quotient has few digits; else NaN.
+ACL_INLINE float quick_rest(float a, float b) {
+  const double x = a, y = b, quotient = std::trunc(x / y);
+  const float rest = std::copysign(static_cast<float>(x - quotient * y), a);
+  return std::fabs(quotient) < 16777216.0 ? rest : std::numeric_limits<float>::quiet_NaN();
+}
+// What is added where a rest has another sign than the divisor, else -0. Written so, loops vectorise.
+ACL_INLINE float if_opposed(float value, float rest, float b) {
+  const float step = static_cast<int32_t>(bits_of(rest) ^ bits_of(b)) < 0 ? value : -0.0f;
+  return rest == 0.0f ? -0.0f : step;
+}
+struct QuickFmod : FloatingReal {
+  static ACL_INLINE float f(float a, float b) { return quick_rest(a, b); }
+};
+struct QuickRemainder : FloatingReal {
+  static ACL_INLINE float f(float a, float b) {
+    const float rest = quick_rest(a, b);
+    return rest + if_opposed(b, rest, b);
+  }
+};
+struct QuickFloorDiv : FloatingReal {
+  static ACL_INLINE float f(float a, float b) {
+    const float rest = quick_rest(a, b), whole = (a - rest) / b;
+    const float quotient = whole + if_opposed(-1.0f, rest, b), floored = std::floor(quotient);
+    const float nearest = floored + (quotient - floored > 0.5f ? 1.0f : -0.0f);
+    const float zero = float_of((bits_of(a) ^ bits_of(b)) & 0x80000000u);
+    return quotient == 0.0f ? zero : nearest;
+  }
+};
+
 // Integer division by zero gives 0 here: the device has no exception for it.
 struct FloorDiv : Real {
+  using Quick = QuickFloorDiv;
   template <class T>
   static ACL_INLINE T f(T a, T b) {
     if constexpr (kInteger<T>) {
@@ -41,6 +72,7 @@ struct TruncDiv : Real {
 };
 ACL_FN(TrueDiv, Floating, (T a, T b), a / b)
 struct Remainder : Real {  // the sign of the divisor
+  using Quick = QuickRemainder;
   template <class T>
   static ACL_INLINE T f(T a, T b) {
     if constexpr (kInteger<T>) {
@@ -54,6 +86,7 @@ struct Remainder : Real {  // the sign of the divisor
   }
 };
 struct Fmod : Real {  // the sign of the dividend
+  using Quick = QuickFmod;
   template <class T>
   static ACL_INLINE T f(T a, T b) {
     if constexpr (kInteger<T>) {
