@@ -5,7 +5,9 @@ python benchmarks/native.py [--only TEXT] [--write | --beside-torch]
 Every row of one shape and dtype is called on made-up input of 4 to 2^17 elements, one thread, with
 and without native kernels, in rounds whose fastest tenths are compared. A row wins where the native
 kernel takes at most 85 % of numpy's time: from a size on, or up to one.
-`--write` puts what was found into mindtorch/_backends/cpu/kernel_selection.py.
+`--write` puts what was found into mindtorch/_backends/cpu/kernel_selection.py; where numpy has no
+vectors of 64 bytes, what the functions that it has for those alone gain into
+narrow_kernel_selection.py.
 `--beside-torch` compares the calls on 2^18 elements of float32 with torch's instead, with numpy's
 kernels alone and with the native ones where they win, and ends with geometric means.
 """
@@ -27,6 +29,7 @@ import mindtorch.ops  # before backends, which its rows import
 from mindtorch import Tensor
 from mindtorch._backends.cpu import native
 from mindtorch._backends.cpu.kernel_selection import FASTER_FROM
+from mindtorch._backends.cpu.narrow_kernel_selection import FASTER_WITHOUT_WIDE_VECTORS
 from mindtorch.ops.rules import Pointwise
 from mindtorch.ops.schema import ArgKind
 from mindtorch.ops.spec import OPS
@@ -41,7 +44,12 @@ AS_TORCH = re.compile(
     r"|_softmax|_log_softmax|log_sigmoid|_softmax_backward_data|_log_softmax_backward_data"
     r"|tanh_backward|sigmoid_backward|elu_backward|softplus_backward)( along .*| of a view.*)?"
 )
-TABLE = Path(__file__).resolve().parent.parent / "mindtorch/_backends/cpu/kernel_selection.py"
+# numpy's functions by vectors of 64 bytes alone (loops_umath_fp.dispatch.c.src).
+WIDE_ALONE = re.compile(
+    r"(acos|acosh|asin|asinh|atan|atan2|atanh|cosh|exp2|expm1|log10|log1p|log2|logaddexp2?|pow|sinh"
+    r"|tan|angle)( of a view)?"
+)
+BACKEND = Path(__file__).resolve().parent.parent / "mindtorch/_backends/cpu"
 F = torch.nn.functional
 
 
@@ -161,14 +169,14 @@ def _filtered_gradient(call: Callable[[Any, Any], Any], shape: tuple[int, ...]) 
     return lambda n, dtype: _pulled_back(call, picture(n, dtype), drawn(shape, dtype))
 
 
-def _of_weight() -> Case:
+def _of_weight(channels: int, groups: int) -> Case:
     """The gradient of a convolution by its weight."""
 
     def case(n: int, dtype: str) -> Callable[[], Any]:
-        a, w = picture(n, dtype), drawn((16, 8, 3, 3), dtype)
-        grad = drawn((2, 16, *a.shape[2:]), dtype)
+        a, w = picture(n, dtype), drawn((channels, 8 // groups, 3, 3), dtype)
+        grad = drawn((2, channels, *a.shape[2:]), dtype)
         row = _row_of("_convolution_weight_grad")
-        return lambda: row(grad, a, w, (1, 1), (1, 1), (1, 1), 1)
+        return lambda: row(grad, a, w, (1, 1), (1, 1), (1, 1), groups)
 
     return case
 
@@ -362,7 +370,8 @@ CASES: dict[str, Case] = {
     **{f"grid_sample {rank}d'": _sampled(rank, gradient=True) for rank in (2, 3)},
     "conv2d": _filtered(lambda a, w: F.conv2d(a, w, padding=1), (16, 8, 3, 3)),
     "conv2d by depth": _filtered(lambda a, w: F.conv2d(a, w, padding=1, groups=8), (8, 1, 3, 3)),
-    "conv2d weight'": _of_weight(),
+    "conv2d weight'": _of_weight(16, 1),
+    "conv2d by depth weight'": _of_weight(8, 8),
     "conv_transpose2d": _filtered(lambda a, w: F.conv_transpose2d(a, w, stride=2), (8, 16, 3, 3)),
     "gather along others": _with_index(lambda a, i: a.gather(0, i % a.shape[0])),
     "scatter along others": _with_index(lambda a, i: a.scatter(0, i % a.shape[0], a)),
@@ -692,19 +701,39 @@ def main() -> None:
                 told = " ".join(f"{share:5.2f}" for share in shares)
                 print(f"{name:32} {dtype:9} {told}  {sizes or '-'}  {' '.join(sorted(rows))}")
     if options.write:
-        if options.only:  # rows that were not measured stay as they are
-            measured_rows = {row for row, _ in best}
-            best |= {
-                (row, dtype): sizes
-                for row, windows in FASTER_FROM.items()
-                for dtype, sizes in windows.items()
-                if row not in measured_rows
-            }
-        TABLE.write_text(text(best), encoding="utf-8")
+        apart = set() if native.wide_vectors() else {k for k in best if WIDE_ALONE.fullmatch(k[0])}
+        floats = {key for key in apart if key[1] in FLOATS}
+        for keys, before in (
+            (best.keys() - apart, FASTER_FROM),
+            (floats, FASTER_WITHOUT_WIDE_VECTORS),
+        ):
+            if keys:
+                write({key: best[key] for key in keys}, before, bool(options.only))
 
 
-def text(best: dict[tuple[str, str], Window | None]) -> str:
+def write(
+    best: dict[tuple[str, str], Window | None], before: dict[str, dict[str, Window]], some: bool
+) -> None:
+    """Write a table's module anew; of `some`, what was not measured stays as it is."""
+    if some:
+        best = {
+            (row, dtype): sizes
+            for row, windows in before.items()
+            for dtype, sizes in windows.items()
+        } | best
+    wide = before is FASTER_FROM
+    path = BACKEND / f"{'' if wide else 'narrow_'}kernel_selection.py"
+    path.write_text(text(best, wide), encoding="utf-8")
+
+
+def text(best: dict[tuple[str, str], Window | None], wide: bool) -> str:
     """The table's module."""
+    name = "FASTER_FROM" if wide else "FASTER_WITHOUT_WIDE_VECTORS"
+    where = (
+        ""
+        if wide
+        else "\n\nIt holds beside the other table where numpy has no vectors of 64 bytes."
+    )
     rows: dict[str, dict[Window, str]] = {}
     for (row, dtype), sizes in sorted(best.items()):
         if sizes is not None:
@@ -713,13 +742,13 @@ def text(best: dict[tuple[str, str], Window | None]) -> str:
     lines = [
         '"""Owns the rows whose native kernels win over numpy\'s, by dtype: the least and the',
         "greatest number of elements, 0 where there is none. Written by",
-        "`python benchmarks/native.py --write`.",
+        f"`python benchmarks/native.py --write`.{where}",
         '"""',
         "",
         "_WINDOWS: dict[str, dict[tuple[int, int], str]] = {",
         *(f"    {row!r}: {sizes!r}," for row, sizes in rows.items()),
         "}",
-        "FASTER_FROM = {",
+        f"{name} = {{",
         "    row: {dtype: sizes for sizes, dtypes in windows.items() for dtype in dtypes.split()}",
         "    for row, windows in _WINDOWS.items()",
         "}",

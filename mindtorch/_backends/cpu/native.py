@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -31,6 +32,7 @@ from ...ops.spec import Op
 from ..common.named import metadata, positions
 from ..registry import registry
 from .kernel_selection import FASTER_FROM
+from .narrow_kernel_selection import FASTER_WITHOUT_WIDE_VECTORS
 
 try:
     from ._kernels import ffi as ffi
@@ -49,6 +51,19 @@ _ABSENT_IF_EMPTY = {"_batch_norm_backward"}
 def built() -> bool:
     """Whether the kernels are there."""
     return lib is not None
+
+
+def wide_vectors() -> bool:
+    """Whether numpy's functions run by vectors of 64 bytes: many have no narrower ones."""
+    core = sys.modules.get("numpy._core._multiarray_umath")
+    core = core or sys.modules["numpy.core._multiarray_umath"]
+    return bool(core.__dict__["__cpu_features__"].get("AVX512_SKX"))
+
+
+WINDOWS = FASTER_FROM if wide_vectors() else {
+    row: FASTER_FROM.get(row, {}) | FASTER_WITHOUT_WIDE_VECTORS.get(row, {})
+    for row in FASTER_FROM.keys() | FASTER_WITHOUT_WIDE_VECTORS.keys()
+}  # fmt: skip
 
 
 class Switch:
@@ -292,7 +307,7 @@ def _in_window(op: Op, args: Sequence[Any], outs: Results) -> bool:
     refused = _REFUSED_BY_NUMPY.get(op.name)
     if refused is not None and refused(args, first):
         return False
-    sizes = FASTER_FROM.get(variant(op, args, first), {})
+    sizes = WINDOWS.get(variant(op, args, first), {})
     if switch.everywhere:
         return True
     window = sizes.get(repr(first.dtype).removeprefix("torch."))

@@ -146,14 +146,43 @@ ACL_INLINE float log_of_ratio(float e, Two x) {
   s = plus_smaller(s, Two{x.hi * 2.0f, x.lo * 2.0f});
   return value(plus_smaller(s, (z * x.hi) * t));
 }
-ACL_INLINE float log_one(float x) {
+// A logarithm by its `ratio` of the exponent and (mantissa - 1) / (mantissa + 1).
+template <class Ratio>
+ACL_INLINE float logarithm(float x, Ratio ratio) {
   const Split p = split_at_three_quarters(x);
-  float r = log_of_ratio(p.exponent, over(two_sum(-1.0f, p.mantissa), two_sum(1.0f, p.mantissa)));
+  float r = ratio(p.exponent, over(two_sum(-1.0f, p.mantissa), two_sum(1.0f, p.mantissa)));
   constexpr float kInf = std::numeric_limits<float>::infinity();
   r = x == kInf ? kInf : r;
   r = x >= 0.0f ? r : std::numeric_limits<float>::quiet_NaN();
   return x == 0.0f ? -kInf : r;
 }
+ACL_INLINE float log_one(float x) {
+  return logarithm(x, [](float e, Two r) ACL_LAMBDA { return log_of_ratio(e, r); });
+}
+ACL_INLINE float log2_one(float x) {
+  return logarithm(x, [](float e, Two r) ACL_LAMBDA {
+    const float z = r.hi * r.hi;
+    float t = 0.4374550283f;
+    t = fused(t, z, 0.5764790177f);
+    t = fused(t, z, 0.9618012905120f);
+    const Two s = times(r, Two{2.8853900432586669922f, 3.2734474483568488616e-08f});
+    const Two sum = two_sum(e, s.hi);
+    return value(plus(Two{sum.hi, sum.lo + s.lo}, (z * r.hi) * t));
+  });
+}
+ACL_INLINE double log2_one(double x) { return std::log2(x); }
+ACL_INLINE float log10_one(float x) {
+  return logarithm(x, [](float e, Two r) ACL_LAMBDA {
+    const float z = r.hi * r.hi;
+    float t = 0.1314289868f;
+    t = fused(t, z, 0.1735493541f);
+    t = fused(t, z, 0.2895309627f);
+    const Two s = plus_smaller(times(Two{0.30103001f, -1.432098889e-08f}, e),
+                               times(r, Two{0.868588984f, -2.170757285e-08f}));
+    return value(plus_smaller(s, (z * r.hi) * t));
+  });
+}
+ACL_INLINE double log10_one(double x) { return std::log10(x); }
 ACL_INLINE double log_one(double x) { return std::log(x); }
 
 // log(1 + x) of x in (-1, 1e38].

@@ -65,13 +65,9 @@ ACL_FN(Exp2End, FloatingReal, (T x), std::exp2(x))
 ACL_FN(Exp2, Narrow<Exp2End>, (T x), exp2_one(x))
 ACL_FN(Expm1, Narrow<Expm1>, (T x), expm1_one(x))
 ACL_FN_EXACT(Log, LogRough, log_one, std::log)
-template <class T>
-ACL_INLINE T log_two(T x) {
-  if constexpr (std::is_same<T, c128>::value) return std::log(x) / 0.693147180559945309417;
-  else return std::log2(x);
-}
-ACL_FN(Log2, Floating, (T x), log_two(x))
-ACL_FN(Log10, Floating, (T x), std::log10(x))
+ACL_INLINE c128 log_two(c128 x) { return std::log(x) / 0.693147180559945309417; }
+ACL_FN_EXACT(Log2, void, log2_one, log_two)
+ACL_FN_EXACT(Log10, void, log10_one, std::log10)
 ACL_FN(Log1p, Narrow<Log1p>, (T x), log1p_one(x))
 ACL_FN(Sin, Floating, (T x), std::sin(x))
 ACL_FN(Cos, Floating, (T x), std::cos(x))
