@@ -294,7 +294,8 @@ def _nodes_on_path(roots: Any, inputs: Any) -> tuple[set[Node] | None, dict[Node
 
 def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     """Roots for `run`; RuntimeError in torch's words for a tensor or gradient that cannot be."""
-    roots = []
+    roots: list[Any] = []
+    unreached = None
     if len(grads) < len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     for i, (tensor, grad) in enumerate(zip(tensors, grads, strict=False)):
@@ -304,10 +305,14 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
             continue
         to = edge(tensor)
         if to is None:
-            raise RuntimeError(
-                f"element {i} of tensors does not require grad and does not have a grad_fn"
-            )
+            unreached = i if unreached is None else unreached
+            if grad is None:
+                continue
         roots.append((to, _root_grad(tensor._geom, grad, i)))
+    if unreached is not None:
+        raise RuntimeError(
+            f"element {unreached} of tensors does not require grad and does not have a grad_fn"
+        )
     return roots
 
 

@@ -21,6 +21,16 @@ def _tensor_at(place: int, base: str, tensor: int, number: int) -> Rule:
     return lambda args: f"{base}Backward{tensor if isinstance(args[place], Geometry) else number}"
 
 
+def _sides(base: str) -> Rule:
+    """A name that ends in 1 or 2 where the first or the second argument is a number."""
+
+    def name(args: Sequence[Any]) -> str:
+        numbers = [not isinstance(a, Geometry) for a in args[:2]]
+        return f"{base}Backward{1 if numbers[0] else 2 * numbers[1]}"
+
+    return name
+
+
 def _with_dim(base: str) -> Rule:
     return lambda args: f"{base}Backward{0 if args[1] is None else 1}"
 
@@ -70,6 +80,7 @@ RULES: dict[str, str | Rule] = {
     "clamp": lambda args: (
         f"ClampBackward{0 if any(isinstance(a, Geometry) for a in args[1:]) else 1}"
     ),
+    "fill": _tensor_at(1, "Fill", 3, 2),  # of `fill_`, which is called more than `fill`
     "fmod": _tensor_at(1, "Fmod", 1, 0),
     "index_fill": _tensor_at(3, "IndexFill", 1, 0),
     "lerp": _tensor_at(2, "Lerp", 1, 0),
@@ -89,8 +100,12 @@ RULES: dict[str, str | Rule] = {
     "remainder": _tensor_at(1, "Remainder", 1, 0),
     "scatter.value": "ScatterBackward1",
     "special_i0": "I0Backward0",
+    "special_ndtr": "MulBackward1",
+    "special_xlog1py": _sides("SpecialXlog1Py"),
+    "special_zeta": _sides("SpecialZeta"),
     "squeeze": _squeeze,
     "sum": _with_dim("Sum"),
+    "xlogy": _sides("Xlogy"),
 }
 
 _COPIES = {name: "".join(w.title() for w in name.split("_")) for name in (

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._tensor.geometry import Geometry
+from ..ops.schema import ArgKind
+from .formula import formula
 from .node import Node
 
 Edge = tuple[Any, int] | None
@@ -65,12 +68,29 @@ RULES: dict[str, Callable[[Any], tuple[Edge, ...]]] = {
 }
 
 
+# Rows whose numbers are tensors by the time torch records them.
+_WRAPPING = frozenset(("add", "div", "div.mode", "mul", "sub", "where"))
+
+
+def _is_number(node: Any, place: int) -> bool:
+    """Whether the argument is a number where a tensor may be; torch has no edge for it."""
+    is_union = node.op.schema.args[place].kind is ArgKind.UNION
+    is_tensor = isinstance(node.args[place], Geometry)
+    return is_union and not is_tensor and node.op.name not in _WRAPPING
+
+
 def next_edges(node: Any) -> tuple[Edge, ...]:
     """The edges of a row's node as torch's graph has them."""
     state = vars(node)
     rule = RULES.get(node.op.name)
     if rule is None or node.label:
-        return Node.next_edges(node)
+        edges = Node.next_edges(node)
+        places = formula(node.op).positions
+        if "inputs" in state or len(edges) != len(places):
+            return edges
+        return tuple(
+            e for e, at in zip(edges, places, strict=True) if e or not _is_number(node, at)
+        )
     if "inner" not in state:
         state["inner"] = rule(node)
     return tuple(state["inner"])

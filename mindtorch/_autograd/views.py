@@ -45,6 +45,10 @@ class CopySlices(Node):
     def free(self) -> None:
         self.fn.free()
 
+    def next_edges(self) -> tuple[Any, ...]:
+        edges = self.edges[0], *self.edges[2:]  # the base stands for the view
+        return tuple(vars(self).get("inputs", edges))
+
     def apply(self, grads: list[Any]) -> Any:
         if self.fn.saved is None:
             raise RuntimeError(FREED)

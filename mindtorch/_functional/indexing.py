@@ -224,7 +224,10 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     elif not isinstance(value, Tensor | np.integer | np.bool_):
         raise TypeError(f"can't assign a {class_name(value)} to a {self.type()}")
     if _is_whole_mask(self, index) and _is_single(value):
+        before = self._fn
         self.masked_fill_(_beside(index, self), value)
+        if self._base is None and self._fn is not before:
+            self._fn.label = "IndexPutBackward0"  # torch's operator for it
         return
     part, tensors = _views(self, index)
     if not isinstance(value, Tensor):

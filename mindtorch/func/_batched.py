@@ -89,6 +89,8 @@ class BatchedTensor(Tensor):
     def __getattr__(self, name: str) -> Any:
         if name == "_fn":
             raise Unbatched("a tensor under vmap has no history of its own")
+        if name == "_array":
+            raise Unbatched("a tensor under vmap has no values of its own")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property

@@ -8,6 +8,13 @@ torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 
 # x requires a gradient, y does not.
 CALLS = """
+t.special.zeta(2.,x)
+t.xlogy(x,2.)
+t.special.xlog1py(x,2.)
+x.clone().fill_(5)
+x.clone().masked_fill_(x>0,1)
+x**2
+x%2
 t.div(x,y,rounding_mode='floor')
 x.round(decimals=1)
 t.sort(x,stable=True)[0]

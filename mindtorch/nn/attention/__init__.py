@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
-class SDPBackend(enum.IntEnum):
+class SDPBackend(enum.Enum):
     """Names of attention kernels, numbered as torch.nn.attention numbers them."""
 
     ERROR = -1
@@ -16,6 +16,15 @@ class SDPBackend(enum.IntEnum):
     EFFICIENT_ATTENTION = 2
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
+
+    # As pybind11's enums, whose members are numbers to these alone.
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
+
+    def __hash__(self) -> int:
+        return int(self.value)
 
 
 @contextmanager

@@ -203,7 +203,9 @@ def _linear_grad(
     grad: Tensor, input: Tensor, weight: Tensor, needs: Mask
 ) -> tuple[Tensor | None, ...]:
     if weight.ndim == 2:
-        if input.is_cpu:  # three products of numpy in one call; no other device has a kernel
+        # Three products of numpy in one call; no other device has a kernel. It takes the input
+        # too, and so would be differentiable by it where the gradient is not.
+        if input.is_cpu and needs[1]:
             return aten._linear_backward(grad, input, weight, needs)
         return *_products(grad, input, weight, needs), grad if needs[2] else None
     flow = aten.unsqueeze(grad, -1)  # a vector: its product has one dim less

@@ -7,6 +7,7 @@ from ...rules import pointwise, preserved
 from ...words import *
 
 _COMPLEX = ("complex64", "complex128")
+_PARTS = (dt.float16, dt.float32, dt.float64)
 
 
 def _as_real(self: Geometry) -> Geometry:
@@ -17,8 +18,13 @@ def _as_real(self: Geometry) -> Geometry:
     return geometry(shape, strides, self.offset * 2, self.dtype.to_real(), self.device)
 
 
+def _refuse_half(part: Geometry) -> None:
+    if part.dtype is dt.float16:
+        raise NotImplementedError("complex32 is not supported: use float32 and complex64")
+
+
 def _as_complex(self: Geometry) -> Geometry:
-    if self.dtype not in (dt.float32, dt.float64):
+    if self.dtype not in _PARTS:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a"
             f" tensor of scalar type: {self.dtype.legacy}"
@@ -33,6 +39,7 @@ def _as_complex(self: Geometry) -> Geometry:
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if self.offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    _refuse_half(self)
     strides = tuple(s // 2 for s in self.strides[:-1])
     return geometry(
         self.shape[:-1], strides, self.offset // 2, self.dtype.to_complex(), self.device
@@ -107,17 +114,17 @@ op(
 
 def pointwise_complex(real: Geometry, imag: Geometry) -> Geometry:
     """The Geometry of `complex(real, imag)`; RuntimeError for other than equal float types."""
-    kinds = (dt.float32, dt.float64)
-    if real.dtype in kinds and imag.dtype in kinds and real.dtype is not imag.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {real.dtype.legacy} but got scalar type"
-            f" {imag.dtype.legacy} for second argument"
-        )
-    if real.dtype not in kinds or imag.dtype not in kinds:
+    if real.dtype not in _PARTS or imag.dtype not in _PARTS:
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got"
             f" {real.dtype.legacy} and {imag.dtype.legacy}"
         )
+    if real.dtype is not imag.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {real.dtype.legacy} but got scalar type"
+            f" {imag.dtype.legacy} for second argument"
+        )
+    _refuse_half(real)
     rule = pointwise()
     rule.bind((0, 1))
     infer = rule(real, imag)

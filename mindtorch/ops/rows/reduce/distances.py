@@ -70,10 +70,6 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
             )
         if t.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {t.ndim}D")
-    if x1.dtype is not x2.dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(x1.dtype)} but found {scalar_name(x2.dtype)}"
-        )
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
@@ -81,6 +77,13 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     broadcast(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    if x1.dtype is not x2.dtype:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got:"
+            f" {c_name(x1.dtype)} != {c_name(x2.dtype)}"
+            if p == 2 and _by_products(x1.shape[-2], x2.shape[-2], compute_mode)
+            else f"expected scalar type {scalar_name(x1.dtype)} but found {scalar_name(x2.dtype)}"
+        )
     if p == 2 and _by_products(x1.shape[-2], x2.shape[-2], compute_mode):
         return _euclidean(x1, x2)
     gap = aten.unsqueeze(x1, -2) - aten.unsqueeze(x2, -3)

@@ -43,6 +43,15 @@ def in_float32(lower: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return run
 
 
+def without_derivative(argument: str) -> Callable[..., Any]:
+    """The derivative by an argument for which torch has none: refused when it is wanted."""
+
+    def refuse(grad: Tensor) -> Tensor:
+        raise NotImplementedError(f"the derivative for '{argument}' is not implemented.")
+
+    return refuse
+
+
 def unary(
     name: str,
     cpu: Callable[..., Any] | None,
@@ -56,10 +65,10 @@ def unary(
 ) -> None:
     """A row of torch.special of one tensor; integers become the default dtype.
 
-    torch's `kernel`, by default the row's name with `_cpu`, lacks the groups `dtypes`.
+    torch's `kernel`, by default the row's name with `_cpu`, lacks the groups `dtypes`. Without
+    `grad` the result has no history.
     """
-    if grad is not None:
-        fields["grad"] = {"self": grad}
+    fields["grad"] = {} if grad is None else {"self": grad}
     op(
         f"special_{name}(Tensor self) -> Tensor",
         infer=pointwise("float"),
@@ -281,6 +290,7 @@ op(
     cpu=_zeta_cpu,
     lower=in_float32(_zeta),
     grad={
+        "self": without_derivative("zeta"),
         "other": lambda grad, self, other: grad * -self * aten.special_zeta(self + 1, other),
     },
     unsupported={"half complex": "zeta_cpu"},

@@ -9,7 +9,7 @@ from ...limits import reserve
 from ...rules import pointwise, result_type
 from ...spec import Derivative
 from ...words import *
-from .functions import _floating, by_scipy, in_float32, integral
+from .functions import _floating, by_scipy, in_float32, integral, without_derivative
 
 
 def _slope(sign: int) -> Derivative:
@@ -102,7 +102,7 @@ for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc"
         infer=pointwise("float"),
         cpu=by_scipy(_kernel),
         lower=_incomplete(_name == "igammac"),
-        grad={"other": _slope(_sign)},
+        grad={"self": without_derivative(f"{_name}: input"), "other": _slope(_sign)},
         unsupported={"bool whole complex": f"{_name}_cpu"},
         samples=calls(
             (Arg((3, 4), low=0.5, high=3, grad=False), Arg((3, 4), low=0.5, high=4)),

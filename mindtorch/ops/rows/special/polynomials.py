@@ -141,6 +141,7 @@ def _row(name: str, first: Callable[[Any], Any], step: Step, shifted: bool) -> N
         infer=pointwise("float"),
         cpu=_on_cpu(name, first, step, shifted),
         lower=in_float32(_elsewhere(first, step, shifted)),
+        grad={},
         unsupported={"half complex": f"{name}_cpu"},
         samples=calls(
             (Arg((3, 4), low=0, high=1), Arg((3, 4), low=0, high=5)),
