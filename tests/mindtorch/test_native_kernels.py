@@ -367,6 +367,15 @@ def test_many_reflections_agree_with_torch(shape, dtype):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=near, atol=near)
 
 
+@pytest.mark.parametrize("kind", ["float32", "bool", "int64", "complex64"])
+@pytest.mark.parametrize("shape", [(5000,), (70, 40), (13, 17, 19), (4096, 1), (0, 3), (4, 6)])
+def test_places_of_what_is_not_zero_are_numpys(shape, kind):
+    array = np.random.default_rng(0).integers(0, 3, shape).astype(kind)
+    for values in (array, array.T, array[..., ::2]):
+        places = mindtorch.nonzero(mindtorch.from_numpy(values)).numpy()
+        np.testing.assert_array_equal(places, np.argwhere(values))
+
+
 def test_places_out_of_range_are_not_read_by_functions_of_lines():
     x = mindtorch.ones(2, 3)
     for call in (
