@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import OpOverload, namespace
-from ..ops.spec import Op
+from ..ops.spec import Op, aten
 from .keys import DispatchKey
 
 _AUTOGRAD = int(DispatchKey.Autograd)
@@ -61,6 +62,9 @@ class Watched:
 
     def run(self, *args: Any) -> Any:
         """Ask the mode; without one, run the plan."""
+        if self._op.name in _PARTS and (parts := _PARTS[self._op.name](*args)) is not None:
+            with _below_autograd():
+                return parts()
         places, named = called(self._op, args)
         return _ask(overload(self._op, "", places), places, named)
 
@@ -72,6 +76,70 @@ class WatchedInplace(Watched):
         """Ask the mode for the writing form."""
         places, named = called(self._op, args)
         return _ask(overload(self._op, "_", places), places, named)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """`x` as a matrix of its last dimension."""
+    return x if x.ndim == 2 else aten.view(x, (-1, x.shape[-1]))
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Callable[[], Tensor] | None:
+    """A product of matrices, where `x` can be seen as one."""
+    if not x.is_contiguous():
+        return None
+    shape = (*x.shape[:-1], weight.shape[0])
+
+    def parts() -> Tensor:
+        if bias is None:
+            transposed = aten.t(weight)
+            product = aten.mm(_rows(x), transposed)
+        else:
+            product = aten.addmm(bias, _rows(x), aten.t(weight))
+        return product if x.ndim == 2 else aten.view(product, shape)
+
+    return parts
+
+
+def _linear_backward(
+    grad: Tensor, x: Tensor, weight: Tensor, mask: Sequence[bool]
+) -> Callable[[], tuple[Tensor | None, ...]] | None:
+    if not (x.is_contiguous() and grad.is_contiguous()) and x.ndim != 2:
+        return None
+    modes, LOCAL.dispatches = LOCAL.dispatches, ()
+    try:
+        transposed = weight.detach().t()  # as the forward product had it
+    finally:
+        LOCAL.dispatches = modes
+
+    def parts() -> tuple[Tensor | None, ...]:
+        rows = _rows(grad)
+        gx = aten.mm(rows, aten.t(transposed)) if mask[0] else None
+        gw = aten.t(aten.t(aten.mm(aten.t(rows), _rows(x)))) if mask[1] else None
+        gb = aten.view(aten.sum(rows, (0,), True), (weight.shape[0],)) if mask[2] else None
+        return gx if gx is None or x.ndim == 2 else aten.view(gx, x.shape), gw, gb
+
+    return parts
+
+
+def _matmul(left: Tensor, right: Tensor) -> Callable[[], Tensor] | None:
+    return (lambda: aten.mm(left, right)) if left.ndim == right.ndim == 2 else None
+
+
+# Rows that are several of torch's operators, each of which a mode sees.
+_PARTS: dict[str, Callable[..., Callable[[], Any] | None]] = {
+    "linear": _linear, "_linear_backward": _linear_backward, "matmul": _matmul,
+}  # fmt: skip
+
+
+@contextmanager
+def _below_autograd() -> Iterator[None]:
+    """Nothing is recorded for gradients inside; modes stay on."""
+    excluded = LOCAL.exclude
+    LOCAL.exclude = excluded | _AUTOGRAD
+    try:
+        yield
+    finally:
+        LOCAL.exclude = excluded
 
 
 # Overloads that torch names after their arguments, where rows have one schema for all.
@@ -100,17 +168,22 @@ def overload(op: Op, end: str, places: Sequence[Any]) -> OpOverload:
     return function
 
 
+# Rows of which torch's operator takes all but the first argument by name.
+_BY_NAME = frozenset(("_to_copy",))
+
+
 def called(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and keyword arguments of a call, without defaults by name or at the end."""
     places: list[Any] = []
     named: dict[str, Any] = {}
     count = 0  # of the places up to the last that is no default
     for arg, value in zip(op.schema.args, args, strict=True):
+        by_name = arg.keyword_only or (op.name in _BY_NAME and bool(places))
         default = arg.has_default and (value is arg.default or value is None)
-        if not arg.keyword_only:
+        if not by_name:
             places.append(value)
             count = count if default else len(places)
-        elif not default:
+        elif not default and value is not None:
             named[arg.name] = value
     return tuple(places[:count]), named
 

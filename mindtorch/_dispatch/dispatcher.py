@@ -31,6 +31,20 @@ def layers(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any])
     return _layers(op, plan, args)
 
 
+def layers_of_method(
+    op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any], form: str = "method"
+) -> Any:
+    """A call as a method."""
+    if LOCAL.functions and not LOCAL.profilers:
+        return overrides.through_mode(op, form, args)
+    return layers(op, plan, args)
+
+
+def layers_of_operator(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
+    """The same for a call as one of Python's operators."""
+    return layers_of_method(op, plan, args, "operator")
+
+
 def _timed(op: Op, args: Sequence[Any], run: Callable[[], Any], end: str = "") -> Any:
     profilers, LOCAL.profilers = LOCAL.profilers, ()
     start = perf_counter()

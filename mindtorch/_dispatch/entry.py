@@ -41,7 +41,7 @@ from ..ops.spec import Op
 from . import programs, slow
 from .autocast import recast
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
-from .dispatcher import layers, layers_inplace
+from .dispatcher import layers, layers_inplace, layers_of_method, layers_of_operator
 from .documentation import WRITING, document
 from .key import defaults, guard_of, key_lines
 from .out import out_call
@@ -142,7 +142,7 @@ def _generate(op: Op, form: str) -> Callable[..., Any]:
         named=_named(op, form),
         miss=_as_named(op, form, f"{_miss(form)}(op, ({', '.join(names)}{',' if names else ''}))"),
     )
-    entry = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace))
+    entry = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace, form))
     entry.__module__ = "mindtorch"
     return entry
 
@@ -184,7 +184,7 @@ def straight(op: Op, form: str, others: Callable[..., Any]) -> Callable[..., Any
         views=_views(op, form),
         named=_named(op, form),
     )
-    scope = {**_scope(op, form == "inplace"), "others": others}
+    scope = {**_scope(op, form == "inplace", form), "others": others}
     entry: Callable[..., Any] = compiled(source, f"entry {op.name} as {form}, overloaded", scope)
     entry.__module__ = "mindtorch"
     entry.__doc__ = others.__doc__
@@ -253,7 +253,10 @@ def answered(named: Callable[..., Any], result: Any) -> Any:
     return named(result) if result.__class__ is tuple else result
 
 
-def _scope(op: Op, inplace: bool) -> dict[str, Any]:
+_LAYERS = {"method": layers_of_method, "operator": layers_of_operator}
+
+
+def _scope(op: Op, inplace: bool, form: str) -> dict[str, Any]:
     """The globals that entries read."""
     plans = plans_of(op, inplace)
     scope: dict[str, Any] = {
@@ -262,7 +265,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
         "slow": slow.slow_inplace if inplace else slow.slow, "out_call": out_call,
         "slow_method": slow.slow_method,
         "operated": slow.operated_inplace if inplace else slow.operated,
-        "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
+        "layers": layers_inplace if inplace else _LAYERS.get(form, layers), "first_fn": first_fn,
         "renamed": renamed, "named_ints": named_ints, "named": _make(op),
         "answered": answered, "track_view": track_view, "refuse_more": refuse_more,
         **defaults(op), **MARKS,

@@ -6,6 +6,7 @@ has the method, goes to that method; results are given the subclass, as torch do
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -61,7 +62,7 @@ def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
     for kind in kinds:
         if hasattr(type(kind), "_row_call"):
             return kind._row_call(op, form, raw)
-    form = "inplace" if form in ("inplace", "augmented") else "function"
+    form = "inplace" if form == "augmented" else form
     return hand_over(_public(op, form), kinds, *_as_called(op, raw))
 
 
@@ -83,9 +84,9 @@ def hand_over(
         )
     handlers = "".join(f"\n\n  - tensor subclass {kind}" for kind in types)
     raise TypeError(
-        f"Multiple dispatch failed for '{resolve_name(func)}'; all __torch_function__ handlers"
-        f" returned NotImplemented:{handlers}\n\nFor more information, try re-running with"
-        " TORCH_LOGS=not_implemented"
+        f"Multiple dispatch failed for '{resolve_name(func) or _module_name(func)}'; all"
+        f" __torch_function__ handlers returned NotImplemented:{handlers}\n\nFor more information,"
+        " try re-running with TORCH_LOGS=not_implemented"
     )
 
 
@@ -96,11 +97,30 @@ DOOR["hand_over"] = hand_over
 _FUNCTIONS = frozenset(("function", "nn", "nn_", *SPACES))
 
 
+# Methods of operators that torch's own are not called after; `x + y` is Tensor.add.
+_OF_OPERATORS = {
+    "bitwise_and": "__and__", "bitwise_not": "__invert__", "bitwise_or": "__or__",
+    "bitwise_xor": "__xor__", "eq": "__eq__", "floor_divide": "__floordiv__", "pow": "__pow__",
+}  # fmt: skip
+
+
+def _method(op: Op, form: str) -> Callable[..., Any] | None:
+    """The method that a call of these forms is of; None where its arguments stand otherwise."""
+    name = op.base_name
+    if form == "operator":
+        name = _OF_OPERATORS.get(name, name)
+    elif form != "method":
+        return None
+    return getattr(Tensor, name, None) if op.schema.args[0].name == "self" else None
+
+
 def _public(op: Op, form: str) -> Callable[..., Any]:
     """What users call: torch.name, that of nn.functional, or the method."""
     key = f"public {form}"
     if key not in op.cache:
-        if form == "inplace":
+        if (method := _method(op, form)) is not None:
+            op.cache[key] = method
+        elif form == "inplace":
             op.cache[key] = getattr(Tensor, op.base_name + "_")
         elif "nn" in op.places:  # torch may have another function of that name
             op.cache[key] = op.entry("function")
@@ -206,7 +226,7 @@ def seen_by_modes(function: F) -> F:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if MODES.active and LOCAL.functions:
-            return _ask(call, (), args, kwargs)
+            return ask(call, (), args, kwargs)
         try:
             return inner(*args, **kwargs)
         except SIGNS:
@@ -340,10 +360,15 @@ def through_mode(op: Op, form: str, args: Sequence[Any]) -> Any:
     row = getattr(LOCAL.functions[-1], "row", None)
     if row is not None:
         return row(op, form, args)
-    return _ask(_public(op, form), (), *_as_composite(op, args))
+    return ask(_public(op, form), (), *_as_composite(op, args))
 
 
-def _ask(
+def by_name() -> bool:
+    """Whether a mode is on that sees calls by their functions, and not by rows."""
+    return bool(LOCAL.functions) and not hasattr(LOCAL.functions[-1], "row")
+
+
+def ask(
     func: Callable[..., Any], types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     modes = LOCAL.functions
@@ -375,10 +400,11 @@ def handle_torch_function(
     """Hand a call to the mode, or to the classes that want it; TypeError where all decline."""
     kinds = overriding(tuple(relevant_args))
     if LOCAL.functions:
-        result = _ask(public_api, tuple(type(k) for k in kinds), args, kwargs)
+        result = ask(public_api, tuple(type(k) for k in kinds), args, kwargs)
         if result is not NotImplemented:
             return result
-    return hand_over(public_api, kinds, args, kwargs, resolve_name(public_api))
+    name = resolve_name(public_api) or _module_name(public_api)
+    return hand_over(public_api, kinds, args, kwargs, name)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
@@ -397,6 +423,24 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
     return wrap
 
 
+def asking_by_name(function: F) -> F:
+    """A function written in Python, of a tensor: modes and classes are asked, all by name."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not SUBCLASS.off or LOCAL.functions:
+            tensor = args[0] if args else kwargs.get("tensor")
+            asked = overriding((tensor,)) and not hasattr(type(tensor), "_row_call")
+            if asked or by_name():
+                values = signature.bind(*args, **kwargs)
+                values.apply_defaults()
+                return handle_torch_function(call, (tensor,), **values.arguments)
+        return function(*args, **kwargs)
+
+    return cast("F", call)
+
+
 def is_tensor_like(inp: object) -> bool:
     """Whether a value is a tensor, or of a class with `__torch_function__`."""
     return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
@@ -408,10 +452,35 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     return getattr(Tensor, name, None) is func or name == "__get__"
 
 
-def resolve_name(f: Callable[..., Any]) -> str:
-    """A function's name with where it is from."""
-    name = getattr(f, "__name__", str(f))
-    return f"torch.Tensor.{name}" if is_tensor_method_or_property(f) else f"torch.{name}"
+# Where torch looks for a function, the last place first.
+_NAMESPACES = ("special", "fft", "linalg", "Tensor", "nn.init", "nn.functional", "")
+
+
+def resolve_name(f: Callable[..., Any]) -> str | None:
+    """A function's name with the place that torch has it in; None for one of no such place."""
+    from importlib import import_module
+
+    name = getattr(f, "__name__", None)
+    if not isinstance(name, str):
+        return None
+    if name == "__get__":
+        owner = getattr(f, "__self__", None)
+        names = (n for kind in Tensor.__mro__ for n, v in vars(kind).items() if v is owner)
+        return next((f"torch.Tensor.{n}.__get__" for n in names), None)
+    for space in _NAMESPACES:
+        place = f"torch.{space}".rstrip(".")
+        owner = Tensor if space == "Tensor" else import_module(place.replace("torch", "mindtorch"))
+        candidates = [name.removeprefix(f"{space}_")]
+        if owner is Tensor:
+            candidates += [f"__{name}__", _OF_OPERATORS.get(name, name)]
+        for candidate in candidates:
+            if getattr(owner, candidate, None) is f:
+                return f"{place}.{candidate}"
+    return None
+
+
+def _module_name(func: Callable[..., Any]) -> str:
+    return f"torch.{getattr(func, '__name__', func)}"
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:

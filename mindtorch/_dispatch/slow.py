@@ -18,7 +18,7 @@ from ..ops.spec import Op, aten
 from . import overrides, plans
 from .autocast import recast
 from .bind import MASKS, can_cast, normalise, number, refuse_overlap, watch_overlap
-from .dispatcher import layers, layers_inplace
+from .dispatcher import layers, layers_inplace, layers_of_method, layers_of_operator
 from .key import key_of
 from .overrides import overriding
 
@@ -45,7 +45,7 @@ def operated(op: Op, raw: Sequence[Any]) -> Any:
 
     As in torch, it asks further after a TypeError too, as a `__torch_function__` may raise.
     """
-    return _operated(slow, op, raw, "operator")
+    return _operated(_slow_operator, op, raw, "operator")
 
 
 def operated_inplace(op: Op, raw: Sequence[Any]) -> Any:
@@ -125,11 +125,18 @@ def _bound(op: Op, raw: Sequence[Any], first: int) -> tuple[Any, ...]:
 
 def slow_method(op: Op, raw: Sequence[Any]) -> Any:
     """A method's call whose plan was not found."""
-    return slow(op, raw, 1)
+    return slow(op, raw, 1, layers_of_method)
 
 
-def slow(op: Op, raw: Sequence[Any], first: int = 0) -> Any:
-    """A functional call whose plan was not found; `first` is where errors count from."""
+def _slow_operator(op: Op, raw: Sequence[Any]) -> Any:
+    return slow(op, raw, 0, layers_of_operator)
+
+
+def slow(op: Op, raw: Sequence[Any], first: int = 0, above: Callable[..., Any] = layers) -> Any:
+    """A functional call whose plan was not found; `first` is where errors count from.
+
+    `above` are the layers of the call's form.
+    """
     if kinds := overriding(raw):
         return overrides.call(op, "method" if first else "function", kinds, raw)
     args = _bound(op, raw, first)
@@ -138,7 +145,7 @@ def slow(op: Op, raw: Sequence[Any], first: int = 0) -> Any:
         if other is not None:
             raw = args = other
     plan = find_plan(op, raw, args)
-    return layers(op, plan, args)
+    return above(op, plan, args)
 
 
 def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:

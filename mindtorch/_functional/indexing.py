@@ -8,8 +8,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from .._autograd.grad_mode import MODES
 from .._compat.argument_errors import class_name
 from .._dispatch.bind import warn_of_bytes
+from .._dispatch.overrides import ask, by_name
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
@@ -17,7 +19,9 @@ from ..ops.limits import fits
 from ..ops.spec import aten
 
 
-def _getitem(self: Tensor, index: Any) -> Tensor:
+def _getitem(self: Tensor, index: Any) -> Any:
+    if MODES.active and by_name():
+        return ask(Tensor.__getitem__, (), (self, index), {})
     kind = index.__class__
     if kind is slice and self._geom.ndim:
         return aten.slice(self, 0, *_bounds(index))
@@ -215,6 +219,9 @@ def _mask_index(mask: Tensor) -> tuple[Tensor, ...]:
 
 
 def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
+    if MODES.active and by_name():
+        ask(Tensor.__setitem__, (), (self, index, value), {})
+        return
     if index is False:
         return
     if index is True:
@@ -285,6 +292,7 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     return value if value.shape == shape else aten.expand(value, shape)
 
 
+_getitem.__name__, _setitem.__name__ = "__getitem__", "__setitem__"
 setattr(Tensor, "__getitem__", _getitem)  # noqa: B010 - mypy reads an assignment as indexing
 setattr(Tensor, "__setitem__", _setitem)  # noqa: B010
 

@@ -49,10 +49,12 @@ from ._points import (
     send,
     send_object_list,
 )
+from ._store import HashStore, Store
 
 __all__ = [
     "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistributedError",
-    "DistributedNotAvailableError", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work",
+    "DistributedNotAvailableError", "GroupMember", "HashStore", "P2POp", "ProcessGroup", "ReduceOp",
+    "Store", "Work",
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
     "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
     "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank",
@@ -128,6 +130,7 @@ def init_process_group(
     timeout: timedelta | float | None = None,
     world_size: int = -1,
     rank: int = -1,
+    store: Store | None = None,
     **_: Any,
 ) -> None:
     """Meet the other processes; `backend` is gloo (cpu), hccl (npu) or both, which is the default.
@@ -137,6 +140,18 @@ def init_process_group(
     """
     seconds = _group.seconds_of(timeout)
     limit = _group.TIMEOUT_SECONDS if seconds is None else float(seconds)
+    if store is not None:
+        if init_method is not None:
+            raise AssertionError("Cannot specify both init_method and store.")
+        if world_size <= 0:
+            raise AssertionError("world_size must be positive if using store")
+        if rank < 0:
+            raise AssertionError("rank must be non-negative if using store")
+        if world_size > 1:
+            raise NotImplementedError(
+                "init_process_group: a store of one process joins no others; use init_method"
+            )
+        init_method = "tcp://localhost:0"  # which a process alone does not open
     _group.start(backend, init_method, limit, world_size, rank)
 
 

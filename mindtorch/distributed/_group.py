@@ -221,10 +221,10 @@ def start(
     if where.scheme not in ("env", "tcp"):
         raise ValueError(f"init_method {init_method!r}: expected env:// or tcp://host:port")
     tcp = where.scheme == "tcp"
-    host = str(where.hostname) if tcp else _checked_option("MASTER_ADDR")
-    port = int(where.port or 0) if tcp else int(_checked_option("MASTER_PORT"))
     rank = rank if rank >= 0 else int(_checked_option("RANK"))
     size = size if size >= 0 else int(_checked_option("WORLD_SIZE"))
+    host = str(where.hostname) if tcp else _checked_option("MASTER_ADDR")
+    port = int(where.port or 0) if tcp else int(_checked_option("MASTER_PORT"))
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank}: expected 0 to {size - 1} (world_size {size})")
     _world = ProcessGroup(backend, meet(host, port, rank, size, timeout), "default_pg")

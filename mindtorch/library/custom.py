@@ -250,7 +250,7 @@ class CustomOpDef:
         finally:
             LOCAL.grad = previous
         if kernel is not self._fake:
-            self._refuse_aliases(result, args, kwargs)
+            self._refuse_aliases(result, args, kwargs, kernel)
             self._bump_versions(args, kwargs)
         return result
 
@@ -287,13 +287,16 @@ class CustomOpDef:
                 f"`{self._name}.register_fake` to add an fake impl."
             )
 
-    def _refuse_aliases(self, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def _refuse_aliases(
+        self, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any], kernel: Any
+    ) -> None:
         storages = [t._storage for t in _tensors((*args, *kwargs.values()))]
         for tensor in _tensors((result,)):
             if any(tensor._storage is other for other in storages):
                 raise RuntimeError(
-                    f"{self._name}: The output of this custom operator (1) must not also be an "
-                    "input to this custom operator and (2) may not alias any inputs to this "
+                    f"{self._name} (with implementation in {inspect.getmodule(kernel)}): "
+                    "The output of this custom operator (1) must not also be an input to this "
+                    "custom operator and (2) may not alias any inputs to this "
                     "custom operator or other returns. The most common way to trigger this error "
                     "is if we have y = custom_op(x) and y and x are the same Tensor. Please "
                     "instead return a clone of the offending output tensor(s) (e.g. return "

@@ -57,6 +57,11 @@ def call(op: Op, form: str, raw: Sequence[object]) -> object:
         return _reduced(op, dict(zip((a.name for a in op.schema.args), raw, strict=True)))
     if name in HANDLERS:
         return HANDLERS[name](*raw)
+    if name == "contiguous" and isinstance(raw[0], NestedTensor):
+        if raw[0].is_contiguous():
+            return raw[0]
+        if raw[0]._lengths is not None:
+            return _packed(raw[0])
     if op.family == "pointwise" or name in _EACH_ELEMENT:
         return _each_element(op, form, raw)
     raise NotImplementedError(f"aten.{op.name if '.' in op.name else name + '.default'}")
@@ -64,6 +69,13 @@ def call(op: Op, form: str, raw: Sequence[object]) -> object:
 
 def _nested(values: Sequence[Any]) -> list[NestedTensor]:
     return [v for v in values if isinstance(v, NestedTensor)]
+
+
+def _packed(self: NestedTensor) -> NestedTensor:
+    """The samples one behind the other, without what lies between them."""
+    samples = self.unbind()
+    offsets = offsets_of([int(s.shape[0]) for s in samples], self.device)
+    return make(mindtorch.cat(samples), offsets)
 
 
 def _mismatch(name: str, shapes: Sequence[Any]) -> RuntimeError:

@@ -81,7 +81,7 @@ class NestedTensor(Tensor):
     _symbol: Lengths
     _extent: tuple[list[int], list[int]] | None
     _composites: Container[str] = frozenset(
-        ("layer_norm", "rms_norm", "scaled_dot_product_attention")
+        ("contiguous", "layer_norm", "rms_norm", "scaled_dot_product_attention")
     )
     is_nested = True
     layout = jagged

@@ -10,6 +10,7 @@ from typing import Any
 
 import mindtorch
 
+from .._dispatch.overrides import asking_by_name
 from .._random.generator import Generator
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
@@ -40,6 +41,7 @@ def calculate_gain(nonlinearity: str, param: Number | None = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+@asking_by_name
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
@@ -48,6 +50,7 @@ def uniform_(
         return tensor.uniform_(a, b, generator=generator)
 
 
+@asking_by_name
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
@@ -107,6 +110,7 @@ def _redrawn(
         tensor.copy_(mindtorch.where(outside, again, tensor))
 
 
+@asking_by_name
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fills with `val`."""
     with mindtorch.no_grad():
@@ -182,6 +186,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
+@asking_by_name
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,

@@ -40,6 +40,7 @@ class ProfilerAction(Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4  # torch's own schedules never give it
 
 
 def supported_activities() -> set[ProfilerActivity]:
@@ -177,8 +178,16 @@ class profile:  # noqa: N801 - torch's name
         record_shapes: bool = False,
         **options: Any,
     ):
-        self.activities: set[ProfilerActivity] = set(activities or supported_activities())
+        chosen = supported_activities() if activities is None else activities
+        self.activities: set[ProfilerActivity] = set(chosen)
+        if not self.activities:
+            raise AssertionError("No valid profiler activities found")
         self.schedule = schedule or _default_schedule_fn
+        if self.schedule(0) is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError(
+                "ProfilerAction.DEVICE_STOPPED is set internally by the profiler and must not be"
+                " returned by a user-provided schedule"
+            )
         self._steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.step_num = 0

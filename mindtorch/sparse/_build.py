@@ -195,31 +195,40 @@ def _check_compressed(
     kind: layout, compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int]
 ) -> None:
     first, second = ("crow", "col") if kind in BY_ROWS else ("ccol", "row")
+    outside, inside = ("rows", "cols") if kind in BY_ROWS else ("cols", "rows")
     block = tuple(values.shape[1:3]) if kind in BLOCKED else (1, 1)
     at = 0 if kind in BY_ROWS else 1
     outer, inner = size[at] // block[at], size[1 - at] // block[1 - at]
     if compressed.shape[0] != outer + 1:
+        name = outside.replace("cols", "columns")
+        name = f"{name[:-1]} blocks" if kind in BLOCKED else name
         raise RuntimeError(
-            f"{first}_indices.shape[-1] must be equal to the number of {second[:3]}s + 1 ="
-            f" {outer + 1}, but got {compressed.shape[0]}"
+            f"{first}_indices.shape[-1] must be equal to the number of {name} + 1 (={outer + 1}),"
+            f" but got {compressed.shape[0]}"
         )
     if plain.shape[0] != values.shape[0]:
         raise RuntimeError(
             f"{second}_indices.shape[-1] must be equal to nnz (={values.shape[0]}) as defined by"
             f" values.shape[0], but got {plain.shape[0]}"
         )
-    if int(compressed[0].item()) != 0 or int(compressed[-1].item()) != plain.shape[0]:
-        raise RuntimeError(
-            f"`{first}_indices[..., 0] == 0` and `[..., -1] == nnz` is not satisfied."
-        )
     steps = compressed[1:] - compressed[:-1]
-    if bool(((steps < 0) | (steps > inner)).any()):
-        raise RuntimeError(
-            f"`0 <= {first}_indices[..., 1:] - {first}_indices[..., :-1] <= {inner}` is not"
-            " satisfied."
-        )
-    if bool(((plain < 0) | (plain >= inner)).any()):
-        raise RuntimeError(f"`0 <= {second}_indices < {inner}` is not satisfied.")
+    starts = mindtorch.arange(1, max(plain.shape[0], 1), device=plain.device)
+    within = ~mindtorch.isin(starts, compressed)  # places that follow another of the same row
+    broken = {
+        f"0 <= {second}_indices < n{inside}": (plain < 0) | (plain >= inner),
+        f"{first}_indices[..., 0] == 0": compressed[0] != 0,
+        f"{first}_indices[..., -1] == nnz": compressed[-1] != plain.shape[0],
+        f"0 <= {first}_indices[..., 1:] - {first}_indices[..., :-1] <= n{inside}": (
+            (steps < 0) | (steps > inner)
+        ),
+        f"{second}_indices[..., {first}_indices[..., i - 1]:{first}_indices[..., i]] for all i = 1,"
+        f" ..., n{outside} are sorted and distinct along the last dimension values": (
+            (plain[1:] <= plain[:-1]) & within
+        ),
+    }
+    for what, where in broken.items():
+        if bool(where.any()):
+            raise RuntimeError(f"`{what}` is not satisfied.")
 
 
 def sparse_csr_tensor(

@@ -231,7 +231,8 @@ class TreeSpec:
         kind = _get_node_type(tree)
         dicts = kind in STANDARD_DICT_TYPES and self.type in STANDARD_DICT_TYPES
         if kind is not self.type and not dicts:
-            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {kind!r}.")
+            what = "Node type" if self.type in BUILTIN_TYPES else "Type"
+            raise ValueError(f"{what} mismatch; expected {self.type!r}, but got {kind!r}.")
         children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
         children = list(children)
         if len(children) != self.num_children:
@@ -247,7 +248,8 @@ class TreeSpec:
             raise ValueError(
                 f"Node context mismatch for custom node type {self.type!r}."
                 if kind not in BUILTIN_TYPES
-                else f"Node type mismatch; expected {self.context!r}, but got {context!r}."
+                else f"Node context mismatch for node type {self.type!r}; expected"
+                f" {self.context!r}, but got {context!r}."
             )
         return [
             leaf

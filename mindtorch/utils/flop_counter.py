@@ -45,13 +45,18 @@ def _convolution(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterato
     yield "convolution" if LOCAL.task is None else "convolution_backward", flops
 
 
+def _weight_grad(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
+    """torch counts the products of channels of different groups, too."""
+    yield "convolution_backward", flops * args["groups"]
+
+
 # Rows that torch's operators of other names compute.
 _OPERATORS: dict[str, Callable[..., Iterator[tuple[str, int]]]] = {
     "matmul": _matmul,
     "linear": _linear,
     "_linear_backward": _linear_backward,
     "convolution": _convolution,
-    "_convolution_weight_grad": _convolution,
+    "_convolution_weight_grad": _weight_grad,
 }
 # Those that torch counts under their own names.
 _COUNTED = ("mm", "addmm", "bmm", "baddbmm")

@@ -228,3 +228,24 @@ def test_gradients_inside_of_what_is_traced_are_refused():
 
     with pytest.raises(RuntimeError, match="traces no gradients"):
         make_fx(lambda x: mindtorch.func.grad(lambda t: (t**2).sum())(x))(mindtorch.ones(2))
+
+
+def test_state_is_in_torchs_order_and_a_missing_keyword_is_refused():
+    def story(lib):
+        class Net(lib.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("calls", lib.zeros(()))
+                self.fc = lib.nn.Linear(2, 2)
+
+            def forward(self, x, mask=None):
+                return self.fc(x) * mask + self.calls
+
+        x = lib.ones(3, 2)
+        program = import_module(f"{lib.__name__}.export").export(Net(), (x,), {"mask": x})
+        yield list(program.state_dict)
+        with pytest.raises(ValueError, match="Ran into a kwarg keyword mismatch") as info:
+            program.module()(x)
+        yield str(info.value)
+
+    assert list(story(mindtorch)) == list(story(torch))

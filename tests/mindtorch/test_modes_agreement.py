@@ -70,3 +70,93 @@ def test_derivatives_are_there_where_the_caller_records_none(name):
         return repr(result), library.is_grad_enabled()
 
     assert outcome(mindtorch) == outcome(torch)
+
+
+METHODS = """\
+x + x; x - 1; 2 * x; x / x; x // 2; x % 2; x ** 2; x @ x; -x; abs(x); x == x; x != 1; x < 1
+x > x; (x > 0) & (x > 1); x[0]; x[0, 1]; x[x > 0]; x.add(x); x.add_(1); x.sum(1); x.t(); x.clone()
+x.exp(); x.masked_fill(x > 0, 0); x.softmax(-1); x.max(1); x.view(-1); x.squeeze(); add(x, x)
+nn.functional.gelu(x); nn.functional.relu(x); nn.functional.linear(x, x); nn.functional.layer_norm(x, (2,))
+nn.functional.pad(x, (1, 1)); linalg.inv(x); fft.fft(x); sum(x, 1); cat([x, x]); zeros_like(x)
+nn.init.uniform_(x); nn.init.normal_(x, std=2); nn.init.constant_(x, 1); nn.init.kaiming_uniform_(x)
+""".replace("\n", ";").split(";")
+
+
+def _named(library, call, subclass):
+    """The names that torch gives what a mode, or a class, sees of a call."""
+    names = []
+
+    def note(func, args, kwargs):
+        names.append((library.overrides.resolve_name(func), len(args), sorted(kwargs or ())))
+
+    class Mode(library.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            note(func, args, kwargs)
+            return func(*args, **(kwargs or {}))
+
+    class Seen(library.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            note(func, args, kwargs)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = library.tensor([[1.0, 2.0], [3.0, 5.0]])
+    call = call.strip()
+    source = f"library.{call}" if call.partition("(")[0].replace(".", "a").isidentifier() else call
+    source = call if call.startswith("x") else source
+    scope = {"x": x.as_subclass(Seen) if subclass else x, "library": library}
+    if subclass:
+        eval(source, scope)
+    else:
+        with Mode():
+            eval(source, scope)
+    return names
+
+
+@pytest.mark.parametrize("subclass", [False, True], ids=["mode", "subclass"])
+@pytest.mark.parametrize("call", [c for c in METHODS if c.strip()])
+@pytest.mark.filterwarnings("ignore")
+def test_methods_and_functions_are_told_apart_by_torchs_names(call, subclass):
+    assert _named(mindtorch, call, subclass) == _named(torch, call, subclass)
+
+
+def test_names_are_found_by_the_function_itself():
+    for path in ("add", "Tensor.add", "Tensor.grad.__get__", "nn.functional.relu", "linalg.inv",
+                 "nn.init.ones_", "Tensor.__getitem__", "special.erf"):  # fmt: skip
+        for library in (mindtorch, torch):
+            value = library
+            for part in path.split("."):
+                value = getattr(value, part)
+            assert library.overrides.resolve_name(value) == f"torch.{path}"
+    assert mindtorch.overrides.resolve_name(print) is None is torch.overrides.resolve_name(print)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (4,)])
+def test_a_dispatch_mode_sees_the_products_of_a_layer(shape, bias):
+    outcomes = []
+    for library in (mindtorch, torch):
+        names = []
+
+        class Mode(library.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None, names=names):
+                names.append(func._schema.name)
+                return func(*args, **(kwargs or {}))
+
+        x = (library.arange(24.0)[: len(shape) * 12].reshape(-1, 4) / 7)[:6].flatten()
+        x = x[: mindtorch.Size(shape).numel()].reshape(shape).requires_grad_()
+        w = (library.arange(20.0).reshape(5, 4) / 9).requires_grad_()
+        b = library.ones(5, requires_grad=True) if bias else None
+        with Mode():
+            y = library.nn.functional.linear(x, w, b)
+            x.to(library.float64)
+        products = ("aten::addmm", "aten::mm", "aten::t")
+        forward = sorted(n for n in names if n in products)
+        del names[:]
+        with Mode():
+            (y * y).sum().backward()
+        results = [t.tolist() for t in (y, x.grad, w.grad)]
+        outcomes.append((forward, [n for n in names if n == "aten::mm"], results))
+    assert outcomes[0][:2] == outcomes[1][:2]
+    for ours, theirs in zip(outcomes[0][2], outcomes[1][2], strict=True):
+        torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs))

@@ -108,3 +108,53 @@ def test_what_a_backward_freed_is_refused(lib):
         getattr(y.grad_fn, SAVED + "result")
     with pytest.raises(AttributeError, match="ExpBackward0"):
         getattr(y.grad_fn, SAVED + "nothing")
+
+
+def _hooks_of_nodes(lib):
+    """What hooks on what a node keeps do, and what is refused."""
+    lines = []
+
+    def attempt(call):
+        try:
+            lines.append(str(call()).partition("object at")[0])
+        except Exception as error:
+            lines.append(f"{type(error).__name__} {str(error)[:120]}")
+
+    def writes(t):
+        t.add_(1)
+        return t
+
+    a = lib.ones(3, requires_grad=True)
+    b = (a * 2).exp()
+    raw = b.grad_fn._raw_saved_result
+    raw.register_hooks(lambda t: t * 1, lambda t: t * 3)
+    attempt(lambda: raw.register_hooks(lambda t: t, lambda t: t))
+    attempt(lambda: b.grad_fn._saved_result.detach())
+    b.sum().backward()
+    lines.append(a.grad.tolist())
+    attempt(lambda: raw.register_hooks(lambda t: t, lambda t: t))
+    attempt(lambda: b.grad_fn._raw_saved_self)
+    c = a.exp()
+    attempt(lambda: c.grad_fn._raw_saved_result.register_hooks(writes, lambda t: t))
+
+    class Product(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * y, g * x
+
+    d = Product.apply(a, a.detach() * 2)
+    lines.append(type(d.grad_fn).__mro__[1].__name__)
+    d.grad_fn._raw_saved_tensors[1].register_hooks(lambda t: t, lambda t: t * 5)
+    a.grad = None
+    d.sum().backward()
+    return [*lines, a.grad.tolist()]
+
+
+def test_hooks_on_what_a_node_keeps():
+    assert _hooks_of_nodes(mindtorch) == _hooks_of_nodes(torch)

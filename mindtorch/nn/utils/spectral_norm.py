@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import mindtorch
@@ -20,6 +21,8 @@ class SpectralNorm:
     Takayuki Miyato et al., Spectral Normalization for Generative Adversarial Networks, 2018: a step
     of power iteration per forward call in training.
     """
+
+    _version = 1
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
         if n_power_iterations <= 0:
@@ -85,7 +88,15 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(norm_hook)
+        module._register_state_dict_hook(partial(_note_version, norm_hook))
         return norm_hook
+
+
+def _note_version(
+    norm_hook: SpectralNorm, module: Module, state: object, prefix: str, metadata: dict[str, Any]
+) -> None:
+    """Write the hook's version into a state dict's metadata."""
+    metadata.setdefault("spectral_norm", {})[f"{norm_hook.name}.version"] = norm_hook._version
 
 
 def rows_of(module: Module) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..._autograd.node_names import labelled
 from ..._tensor.tensor import Tensor
 from ...ops.spec import aten
 from ..modules.module import Module
@@ -25,7 +26,10 @@ class WeightNorm:
         """Gives g v / |v|."""
         g = getattr(module, self.name + "_g")
         v = getattr(module, self.name + "_v")
-        return v * (g / aten.norm_except_dim(v, 2, self.dim))
+        weight = v * (g / aten.norm_except_dim(v, 2, self.dim))
+        if self.dim in (0, v.ndim - 1):  # torch's fused operator takes these alone
+            labelled(weight, "WeightNormInterfaceBackward0", (v, g))
+        return weight
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:

@@ -198,3 +198,17 @@ def test_layers_are_born_with_torchs_weights() -> None:
 @pytest.mark.parametrize("name", ["linear", "tanh", "relu", "leaky_relu", "selu"])
 def test_gain_is_torchs(name: str) -> None:
     assert mindtorch.nn.init.calculate_gain(name) == torch.nn.init.calculate_gain(name)
+
+
+def test_norms_of_weights_are_known_by_torchs_names() -> None:
+    seen = []
+    for t in (torch, mindtorch):
+        with pytest.warns(FutureWarning, match="weight_norm` is deprecated"):
+            normed = t.nn.utils.weight_norm(t.nn.Linear(3, 2))
+        spectral = t.nn.utils.spectral_norm(t.nn.Linear(3, 2))
+        node = normed.weight.grad_fn
+        seen.append((
+            node.name(), [f.name() for f, _ in node.next_functions],
+            spectral.state_dict()._metadata[""], list(spectral.state_dict()),
+        ))  # fmt: skip
+    assert seen[0] == seen[1]

@@ -232,9 +232,16 @@ def export(
     exporter.check_sizes(result)
     return ExportedProgram(
         GraphModule(exporter.recorder.root, exporter.recorder.graph),
-        ExportGraphSignature(exporter.specs, outputs), mod.state_dict(keep_vars=True),
+        ExportGraphSignature(exporter.specs, outputs), _parameters_first(mod),
         exporter.constants, sizes, CallSpec(in_spec, out_spec), (args, words), [*names, *words],
     )  # fmt: skip
+
+
+def _parameters_first(mod: Module) -> dict[str, Any]:
+    """The module's state, buffers behind parameters."""
+    state = mod.state_dict(keep_vars=True)
+    names = [n for n, _ in (*mod.named_parameters(), *mod.named_buffers()) if n in state]
+    return {name: state[name] for name in dict.fromkeys([*names, *state])}
 
 
 def save(ep: ExportedProgram, f: Any, **options: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mindtorch._tensor.tensor import Tensor
@@ -189,9 +190,22 @@ def _module_of(program: ExportedProgram, check: bool) -> GraphModule:
     codegen = _CallCodeGen(names[:count], names[count:], [str(n.target) for n in inputs])
     graph.set_codegen(codegen)
     module = GraphModule(root, graph)
+    if words := names[count:]:
+        module.register_forward_pre_hook(partial(_check_keywords, count, words), with_kwargs=True)
     module.__dict__["_in_spec"] = program.call_spec.in_spec
     module.__dict__["_out_spec"] = program.call_spec.out_spec
     return module
+
+
+def _check_keywords(
+    count: int, words: list[str], module: Module, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """ValueError for a call without a keyword that the program was exported with."""
+    if not set(words[max(len(args) - count, 0) :]) <= kwargs.keys():
+        raise ValueError(
+            "Ran into a kwarg keyword mismatch: Got the following keywords"
+            f" {list(kwargs)} but expected {words}"
+        )
 
 
 def _end(
