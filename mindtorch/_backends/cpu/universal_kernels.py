@@ -279,6 +279,10 @@ def _counts(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return run
 
 
+def _gates(name: str) -> Maker:
+    return lambda op, args, out: universal(name) if out.dtype is float32 else None
+
+
 _MAKERS: dict[str, Maker] = {
     **products.MAKERS,
     "_cross": _cross,
@@ -286,6 +290,8 @@ _MAKERS: dict[str, Maker] = {
     "_histc": _counts,
     "_index_reduce": _index_reduced,
     "_logcumsumexp": _logcumsumexp,
+    "_lstm_gates": _gates("lstm_gates"),
+    "_lstm_gates_backward": _gates("lstm_gates_backward"),
     "_multi_margin": _hinges,
     "_multilabel_margin": _label_hinges,
     "_pdist_forward": _pairs,

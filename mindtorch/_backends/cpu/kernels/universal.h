@@ -1,4 +1,4 @@
-// How a universal function is declared: `LINES`, `ELEMENTS` and `PRODUCTS` are lists that end with no name.
+// How a universal function is declared: lists of them end with no name.
 #pragma once
 #include <cstdint>
 
@@ -11,4 +11,4 @@ struct Universal {
   char types[20];  // numpy's numbers of dtypes, of each loop's operands and results
   Loop loops[4];   // of each kind
 };
-extern const Universal LINES[], ELEMENTS[], PRODUCTS[];
+extern const Universal LINES[], ELEMENTS[], GATES[], PRODUCTS[];
