@@ -1,6 +1,7 @@
 """Compiled functions become the graphs that torch's become: their code, inputs, breaks, counts."""
 
 import re
+from importlib import import_module
 
 import pytest
 
@@ -202,3 +203,77 @@ def test_operators_of_users_are_calls_in_graphs_and_have_their_gradients(fullgra
         return len(graphs), targets, y.item(), x.grad.tolist()
 
     assert story(mindtorch) == story(torch)
+
+
+def settings(lib):
+    """What a program that sets the compiler's options meets."""
+    dynamo = import_module(f"{lib.__name__}._dynamo")
+    config = dynamo.config
+    import_module(f"{lib.__name__}._functorch.config")
+
+    def patched(*args, **kwargs):
+        with config.patch(*args, **kwargs):
+            return config.suppress_errors, config.verbose
+
+    def failing(module, inputs):
+        raise ValueError("no")
+
+    def named(module, inputs):
+        return module.forward
+
+    def registered():
+        dynamo.register_backend(named, name="named")
+        assert "named" in dynamo.list_backends()
+        return lib.compile(lambda x: x + 1, backend="named")(lib.ones(2))
+
+    def forced():
+        compiled = lib.compile(
+            lambda x: x + lib.compiler.is_compiling(), backend=lambda module, inputs: module.forward
+        )
+        with lib.compiler.set_stance("force_eager"):
+            first = compiled(lib.zeros(1))
+        return first, compiled(lib.zeros(1))
+
+    def marked():
+        x = lib.ones(4, 3)
+        dynamo.mark_dynamic(x, 0)
+        seen = []
+
+        def backend(module, inputs):
+            seen.append([str(n.target) for n in module.graph.nodes if n.op == "placeholder"])
+            return module.forward
+
+        lib.compile(lambda x: x * 2, backend=backend)(x)
+        return sorted(x._dynamo_dynamic_indices), seen
+
+    plus = lib.compile(lambda x: x + 1, backend=failing)
+    yield from (
+        lambda: config.nothing, lambda: setattr(config, "nothing", 1),
+        lambda: patched(nothing=1), lambda: patched("suppress_errors", True),
+        lambda: patched(suppress_errors=True, verbose=True), lambda: patched({"verbose": True}),
+        lambda: (config.suppress_errors, config.cache_size_limit, config.recompile_limit),
+        lambda: sorted(config.shallow_copy_dict())[:5] and config.assume_static_by_default,
+        lambda: import_module(f"{lib.__name__}._functorch.config").nothing,
+        lambda: plus(lib.ones(1)), registered, forced, marked,
+        lambda: lib.compile(lambda x: x, mode="nothing"),
+        lambda: lib.compile(lambda x: x, mode="default", options={"a": 1}),
+        lambda: lib.compile(lambda x: x, backend="nothing"),
+        lambda: [c.__mro__[1].__name__ for c in (
+            dynamo.exc.UserError, dynamo.exc.Unsupported, dynamo.exc.BackendCompilerFailed
+        )],
+        lambda: type(lib.compile(lib.nn.ReLU(), backend="eager")).__module__.partition(".")[2],
+        lambda: dynamo.is_dynamo_supported(),
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("at", range(19))
+def test_settings_backends_and_stances_are_those_of_torch(at):
+    outcomes = []
+    for lib in (mindtorch, torch):
+        import_module(f"{lib.__name__}._dynamo").reset()
+        try:
+            outcomes.append(str(list(settings(lib))[at]()))
+        except Exception as error:
+            outcomes.append(f"{type(error).__name__} {str(error).splitlines()[:2]}")
+    assert outcomes[0] == outcomes[1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..compiler import (
+    REGISTERED,
     allow_in_graph,
     assume_constant_result,
     compile,
@@ -13,13 +15,15 @@ from ..compiler import (
     list_backends,
     reset,
 )  # fmt: skip
-from . import config
+from . import config, exc
 from .eval_frame import OptimizedModule
 from .explanation import explain
 
-__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable",
-           "explain", "graph_break", "is_compiling", "list_backends", "mark_dynamic", "mark_static",
-           "mark_static_address", "maybe_mark_dynamic", "reset"]  # fmt: skip
+__all__ = [
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "exc",
+    "explain", "graph_break", "is_compiling", "list_backends", "lookup_backend", "mark_dynamic",
+    "mark_static", "mark_static_address", "maybe_mark_dynamic", "register_backend", "reset", "run",
+]  # fmt: skip
 
 
 def mark_static_address(t: Any, guard: bool = True) -> None:
@@ -27,7 +31,9 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
 
 
 def mark_dynamic(t: Any, index: Any, **_: object) -> None:
-    """Nothing to mark: shapes are never assumed."""
+    """Let a size, or several, be another from call to call: graphs have it as an input."""
+    marks = set(index) if isinstance(index, list | tuple) else {index}
+    t._dynamo_dynamic_indices = getattr(t, "_dynamo_dynamic_indices", set()) | marks
 
 
 maybe_mark_dynamic = mark_unbacked = mark_dynamic
@@ -45,9 +51,33 @@ def graph_break(msg: str = "") -> None:
         CURRENT.recorder.break_graph("graph_break")
 
 
+def register_backend(
+    compiler_fn: Any = None, name: str | None = None, tags: Sequence[str] = ()
+) -> Any:
+    """Give a backend a name that torch.compile takes; a decorator too."""
+    if compiler_fn is None:
+        return lambda fn: register_backend(fn, name, tags)
+    REGISTERED[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
+
+
+def lookup_backend(compiler_fn: Any) -> Any:
+    """The backend of a name; InvalidBackend where there is none."""
+    if not isinstance(compiler_fn, str):
+        return compiler_fn
+    if compiler_fn not in list_backends(None):
+        raise exc.InvalidBackend(compiler_fn)
+    return REGISTERED.get(compiler_fn, lambda module, inputs: module.forward)
+
+
+def run(fn: Any = None) -> Any:
+    """`fn` as it is: what is compiled runs, nothing else is compiled."""
+    return fn if fn is not None else run
+
+
 def is_dynamo_supported() -> bool:
-    """False: calls stay eager."""
-    return False
+    """True: functions are traced."""
+    return True
 
 
 def optimize(backend: object = "inductor", *, nopython: bool = False, **_: object) -> Any:

@@ -13,6 +13,22 @@ class Unsupported(TorchDynamoException):
     """What a compiler would raise for code that it cannot take."""
 
 
+class ShortenTraceback(TorchDynamoException):
+    """Errors whose traceback torch cuts."""
+
+
+class BackendCompilerFailed(ShortenTraceback):
+    """A backend raised `inner_exception`."""
+
+    def __init__(self, backend_fn: object, inner_exception: Exception):
+        self.backend_name = getattr(backend_fn, "__name__", "?")
+        self.inner_exception = inner_exception
+        super().__init__(
+            f"backend={self.backend_name!r} raised:\n"
+            f"{type(inner_exception).__name__}: {inner_exception}"
+        )
+
+
 class UncapturedHigherOrderOpError(TorchDynamoException):
     """A function of a higher-order operator is no graph."""
 
@@ -31,5 +47,5 @@ class TensorifyScalarRestartAnalysis(TorchDynamoException):
     """What a compiler would raise to begin again."""
 
 
-class UserError(Unsupported):
+class UserError(TorchDynamoException):
     """What a program has to mend before it can be exported."""

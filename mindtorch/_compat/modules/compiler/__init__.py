@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ContextDecorator
 from typing import Any, NoReturn
 
 _warned: set[str] = set()
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+# Backends of the program's own, by name.
+REGISTERED: dict[str, Callable[..., Any]] = {}
 # torch's own backends, whatever runs them.
 _BACKENDS = frozenset((
     "aot_eager", "aot_eager_decomp_partition", "aot_eager_decomp_partition_with_mode",
@@ -19,7 +22,8 @@ _BACKENDS = frozenset((
 
 def compile(
     model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
-    dynamic: bool | None = None, backend: object = "inductor", **_: object,
+    dynamic: bool | None = None, backend: object = "inductor", mode: str | None = None,
+    options: Mapping[str, object] | None = None, disable: bool = False, **_: object,
 ) -> Callable[..., Any]:  # fmt: skip
     """What runs `model` (torch.compile): a module in a module, else a function.
 
@@ -28,7 +32,19 @@ def compile(
     torch._dynamo.exc.Unsupported where `fullgraph` and a call is more than one graph.
     """
     if model is None:
-        return lambda target: compile(target, fullgraph=fullgraph, dynamic=dynamic, backend=backend)
+        return lambda target: compile(
+            target, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+            options=options, disable=disable,
+        )  # fmt: skip
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if backend == "inductor" and mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if disable:
+        return model
+    backend = REGISTERED.get(backend, backend) if isinstance(backend, str) else backend
     from mindtorch.nn.modules.module import Module
 
     from .capture import CapturedCall, EagerCall
@@ -101,7 +117,8 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance(ContextDecorator):  # noqa: N801 - torch's name
-    """Accepted: eager is the only stance; a statement, a context or a decorator."""
+    """A statement, a context or a decorator: with "force_eager" nothing is compiled; the others
+    are accepted."""
 
     def __init__(
         self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False,
@@ -109,12 +126,20 @@ class set_stance(ContextDecorator):  # noqa: N801 - torch's name
     ) -> None:  # fmt: skip
         if force_backend is not None and stance != "default":
             raise RuntimeError("non-default stance cannot have force_backend set")
+        from .capture import CURRENT
+
+        self._before, self._stance = CURRENT.stance, stance
+        CURRENT.stance = stance
 
     def __enter__(self) -> None:
-        pass
+        from .capture import CURRENT
+
+        CURRENT.stance = self._stance
 
     def __exit__(self, *_: object) -> None:
-        pass
+        from .capture import CURRENT
+
+        CURRENT.stance = self._before
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
@@ -133,8 +158,10 @@ def is_inference_compiling() -> bool:
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The names that run programs as they are; "eager" is one for debugging, as in torch."""
-    return ["inductor"] if "debug" in (exclude_tags or ()) else ["aot_eager", "eager", "inductor"]
+    """torch's names with the program's own; "eager" is one for debugging."""
+    if "debug" in (exclude_tags or ()):
+        return sorted({"cudagraphs", "inductor", "openxla", "tvm", *REGISTERED})
+    return sorted({*_BACKENDS, *REGISTERED})
 
 
 def get_default_backend() -> str:

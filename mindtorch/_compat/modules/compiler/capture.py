@@ -49,7 +49,8 @@ from mindtorch.ops.spec import Op
 from mindtorch.utils._pytree import tree_flatten, tree_map
 
 from .._C import _set_grad_enabled
-from .._dynamo.exc import TorchRuntimeError, Unsupported
+from .._dynamo import config
+from .._dynamo.exc import BackendCompilerFailed, TorchRuntimeError, Unsupported
 
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
@@ -58,6 +59,7 @@ class _TracingState(threading.local):
     recorder: DynamoRecorder | None = None
     compiling = 0  # calls of compiled functions in which Python is
     exporting = False
+    stance = "default"
 
 
 CURRENT = _TracingState()
@@ -327,7 +329,8 @@ class CapturedCall:
         CALLS.add(self)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        if CURRENT.recorder is not None:  # a call inside another's is part of its graph
+        eager = CURRENT.stance == "force_eager"
+        if eager or CURRENT.recorder is not None:  # a call inside another's is part of its graph
             return self.target(*args, **kwargs)
         recorder, plain = DynamoRecorder(self), (args, kwargs)
         CURRENT.recorder = recorder
@@ -404,18 +407,29 @@ class CapturedCall:
         try:
             TRACING.mode = default_mode()
             with outside():
-                run = self.backend(GraphModule(recorder.root, graph), self.arguments)
+                run = self._backend_of(GraphModule(recorder.root, graph))
         finally:
             CURRENT.recorder, TRACING.mode = recorder, None
         versions.append((fixed, symbols, run))
         return run
+
+    def _backend_of(self, module: GraphModule) -> Callable[..., Any]:
+        """What the backend gives for a graph; BackendCompilerFailed where it raises."""
+        try:
+            return self.backend(module, self.arguments)  # type: ignore[no-any-return]
+        except Exception as error:
+            if config.suppress_errors:
+                return module.forward
+            raise BackendCompilerFailed(self.backend, error) from error
 
     def _dynamic_sizes(self, graph: Graph, inputs: list[Tensor]) -> list[int | None]:
         """The sizes that a graph is for, None for any: those that were others before."""
         names = [str(n.target) for n in graph.nodes if n.op == "placeholder"]
         sizes: list[int | None] = []
         for name, tensor in zip(names, inputs, strict=True):
-            seen = self.sizes.setdefault(name, [None if self.dynamic else s for s in tensor.shape])
+            marks = getattr(tensor, "_dynamo_dynamic_indices", ())
+            shape = [None if self.dynamic or d in marks else s for d, s in enumerate(tensor.shape)]
+            seen = self.sizes.setdefault(name, shape)
             if self.dynamic is not False and len(seen) == tensor.dim():
                 seen[:] = [s if s == at else None for s, at in zip(tensor.shape, seen, strict=True)]
             fixed = tensor.shape if self.dynamic is False or len(seen) != tensor.dim() else seen
@@ -432,18 +446,19 @@ class EagerCall(CapturedCall):
         self.traced: set[Any] = set()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        if self.fullgraph and CURRENT.recorder is None:
+        if self.fullgraph and CURRENT.recorder is None and CURRENT.stance != "force_eager":
             leaves = tree_flatten((args, kwargs))[0]
             key = tuple(v._geom if isinstance(v, Tensor) else repr(v) for v in leaves)
             if key not in self.traced:
                 result = super().__call__(*args, **kwargs)
                 self.traced.add(key)
                 return result
-        CURRENT.compiling += 1
+        eager = CURRENT.stance == "force_eager"
+        CURRENT.compiling += not eager
         try:
             return self.target(*args, **kwargs)
         finally:
-            CURRENT.compiling -= 1
+            CURRENT.compiling -= not eager
 
 
 def outside_graphs(fn: Callable[..., Any]) -> Callable[..., Any]:

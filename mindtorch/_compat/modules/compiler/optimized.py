@@ -10,6 +10,8 @@ from mindtorch.nn.modules.module import Module
 class OptimizedModule(Module):
     """A compiled module: keys of its state begin with `_orig_mod.`; all else is the module's."""
 
+    __module__ = "mindtorch._dynamo.eval_frame"
+
     _orig_mod: Module
     _own = frozenset(("_orig_mod", "forward"))
 
