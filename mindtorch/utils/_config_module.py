@@ -11,6 +11,9 @@ from typing import Any
 __all__ = ["ConfigModule", "install_config_module"]
 
 
+SETTINGS: dict[str, dict[str, Any]] = {}  # of each module of settings
+
+
 class ConfigModule(ModuleType):
     """A module whose settings are read, set and patched; AttributeError for other names."""
 
@@ -24,7 +27,7 @@ class ConfigModule(ModuleType):
             raise AttributeError(f"{home}.{name} does not exist")
         return name
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         return self._config[self._place(name)]
@@ -50,17 +53,17 @@ class ConfigModule(ModuleType):
             setattr(self, name, value)
 
     def patch(
-        self, arg1: str | Mapping[str, Any] | None = None, arg2: object = None, **kwargs: Any
-    ) -> Patch:
+        self, arg1: str | Mapping[str, object] | None = None, arg2: object = None, **kwargs: object
+    ) -> ConfigPatch:
         """A context or decorator in which settings are others: a name and its value, or several."""
         if isinstance(arg1, str):
             kwargs = {arg1: arg2}
         elif arg1 is not None:
             kwargs = dict(arg1)
-        return Patch(self, kwargs)
+        return ConfigPatch(self, kwargs)
 
 
-class Patch(ContextDecorator):
+class ConfigPatch(ContextDecorator):
     """Inside, settings are others."""
 
     def __init__(self, config: ConfigModule, changes: Mapping[str, Any]):
@@ -84,5 +87,6 @@ def install_config_module(module: ModuleType | str, aliases: Mapping[str, str] =
     }  # fmt: skip
     for name in [n for n in vars(module) if not n.startswith("__")]:
         delattr(module, name)
+    SETTINGS[module.__name__] = settings
     vars(module).update(_config=settings, _aliases=dict(aliases))
     module.__class__ = ConfigModule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compiler import (
@@ -52,8 +52,9 @@ def graph_break(msg: str = "") -> None:
 
 
 def register_backend(
-    compiler_fn: Any = None, name: str | None = None, tags: Sequence[str] = ()
-) -> Any:
+    compiler_fn: Callable[..., object] | None = None, name: str | None = None,
+    tags: Sequence[str] = (),
+) -> object:  # fmt: skip
     """Give a backend a name that torch.compile takes; a decorator too."""
     if compiler_fn is None:
         return lambda fn: register_backend(fn, name, tags)
@@ -61,7 +62,7 @@ def register_backend(
     return compiler_fn
 
 
-def lookup_backend(compiler_fn: Any) -> Any:
+def lookup_backend(compiler_fn: object) -> object:
     """The backend of a name; InvalidBackend where there is none."""
     if not isinstance(compiler_fn, str):
         return compiler_fn
@@ -70,7 +71,7 @@ def lookup_backend(compiler_fn: Any) -> Any:
     return REGISTERED.get(compiler_fn, lambda module, inputs: module.forward)
 
 
-def run(fn: Any = None) -> Any:
+def run(fn: object = None) -> object:
     """`fn` as it is: what is compiled runs, nothing else is compiled."""
     return fn if fn is not None else run
 

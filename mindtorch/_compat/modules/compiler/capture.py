@@ -46,10 +46,10 @@ from mindtorch.fx.recorder import (
 from mindtorch.nn.modules.module import Module
 from mindtorch.nn.parameter import Parameter
 from mindtorch.ops.spec import Op
+from mindtorch.utils._config_module import SETTINGS
 from mindtorch.utils._pytree import tree_flatten, tree_map
 
 from .._C import _set_grad_enabled
-from .._dynamo import config
 from .._dynamo.exc import BackendCompilerFailed, TorchRuntimeError, Unsupported
 
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -418,7 +418,7 @@ class CapturedCall:
         try:
             return self.backend(module, self.arguments)  # type: ignore[no-any-return]
         except Exception as error:
-            if config.suppress_errors:
+            if SETTINGS["mindtorch._dynamo.config"]["suppress_errors"]:
                 return module.forward
             raise BackendCompilerFailed(self.backend, error) from error
 

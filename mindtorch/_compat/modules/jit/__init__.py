@@ -1,25 +1,51 @@
-"""Owns torch.jit's names for code that mentions them: nothing is compiled here."""
+"""Owns torch.jit: what is scripted or traced runs as Python, in modules and functions of its own
+classes."""
 
 from __future__ import annotations
 
+import builtins
+import os
+import typing
 import warnings
-from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FunctionType, UnionType
+from typing import Any, NamedTuple, TypeVar
 from typing import Final as Final
 
+import mindtorch
 from mindtorch._compat.refusals import refused
+from mindtorch._tensor.tensor import Tensor
+from mindtorch.futures import Future
+from mindtorch.nn.modules.module import Module
+from mindtorch.utils._pytree import tree_flatten
+
+from . import state
+from .decisions import Decisions, TracerWarning, call
+from .script_module import (
+    RecursiveScriptModule,
+    ScriptFunction,
+    ScriptModule,
+    TopLevelTracedModule,
+    TracedModule,
+    frozen,
+    wrapped,
+)
+
+__all__ = ["RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TopLevelTracedModule",
+           "TracedModule", "TracerWarning"]  # fmt: skip
 
 T = TypeVar("T")
 
 
 def is_scripting() -> bool:
-    """False: code always runs as Python."""
-    return False
+    """Whether a scripted function is at work."""
+    return state.CURRENT.scripting > 0
 
 
 def is_tracing() -> bool:
-    """False: code always runs as Python."""
-    return False
+    """Whether a function is being traced."""
+    return state.CURRENT.tracing > 0
 
 
 def _same(value: Any = None, *_: object, **__: object) -> Any:
@@ -35,10 +61,28 @@ def _deprecated(name: str) -> None:
     )
 
 
-def script(obj: T, *_: object, **__: object) -> T:
-    """`obj`, which runs eagerly; deprecated in torch too."""
+def script(obj: object, *_: object, **__: object) -> object:
+    """A module or function that runs as Python; classes as they are. Deprecated in torch too.
+
+    RuntimeError for a lambda, TypeError for a value that is no code.
+    """
     _deprecated("script")
-    return obj
+    if builtins.isinstance(obj, ScriptModule | ScriptFunction):
+        return obj
+    if builtins.isinstance(obj, Module):
+        return wrapped(obj, RecursiveScriptModule, RecursiveScriptModule)
+    if builtins.isinstance(obj, type | dict | list | tuple) or hasattr(obj, "_torch_script_marker"):
+        return obj
+    if not callable(obj):
+        raise TypeError(f"{type(obj)} is a built-in class")
+    if not builtins.isinstance(obj, FunctionType):
+        return obj
+    if obj.__name__ == "<lambda>":
+        code = obj.__code__
+        raise RuntimeError(
+            f"Expected a single top-level function: {code.co_filename}:{code.co_firstlineno}"
+        )
+    return ScriptFunction(obj)
 
 
 ignore = unused = export = script_if_tracing = _script_if_tracing = interface = _same
@@ -60,39 +104,97 @@ def annotate(the_type: Any, the_value: T) -> T:
     return the_value
 
 
-def isinstance(obj: object, target_type: Any) -> bool:
-    """Python's isinstance."""
-    import builtins
+def isinstance(obj: object, target_type: object) -> bool:
+    """Python's isinstance, of what is in containers too."""
+    origin, inner = typing.get_origin(target_type), typing.get_args(target_type)
+    if builtins.isinstance(target_type, tuple):
+        return any(isinstance(obj, kind) for kind in target_type)
+    if origin in (typing.Union, UnionType):
+        return any(isinstance(obj, kind) for kind in inner)
+    if origin is list:
+        return builtins.isinstance(obj, list) and all(isinstance(v, inner[0]) for v in obj)
+    if origin is dict:
+        return builtins.isinstance(obj, dict) and all(
+            isinstance(k, inner[0]) and isinstance(v, inner[1]) for k, v in obj.items()
+        )
+    if origin is tuple:
+        return (
+            builtins.isinstance(obj, tuple)
+            and len(obj) == len(inner)
+            and all(isinstance(v, kind) for v, kind in zip(obj, inner, strict=True))
+        )
+    return builtins.isinstance(obj, origin or target_type)
 
-    return builtins.isinstance(obj, target_type)
+
+def _traced_once(
+    function: Callable[..., Any], example: object, kwargs: dict[str, object], strict: bool = True
+) -> Decisions:
+    args = example if builtins.isinstance(example, tuple) else (example,)
+    leaves = tree_flatten((args, kwargs))[0]
+    if not all(builtins.isinstance(leaf, Tensor | int | float | bool | None) for leaf in leaves):
+        names = ", ".join(type(leaf).__name__ for leaf in leaves)
+        raise RuntimeError(
+            f"Type 'Tuple[{names}]' cannot be traced. Only Tensors and (possibly nested) Lists,"
+            " Dicts, and Tuples of Tensors can be traced"
+        )
+    decisions = Decisions()
+    with state.tracing():
+        result = call(function, decisions, args, kwargs)
+    if strict and builtins.isinstance(result, dict):
+        raise RuntimeError(
+            "Encountering a dict at the output of the tracer might cause the trace to be incorrect,"
+            " this is only valid if the container structure does not change based on the module's"
+            " inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple`"
+            " instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and"
+            " know the side effects, pass strict=False to trace() to allow this behavior."
+        )
+    if not all(builtins.isinstance(leaf, Tensor) for leaf in tree_flatten(result)[0]):
+        raise RuntimeError(
+            "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from"
+            " traced functions"
+        )
+    return decisions
 
 
-def trace(func: T, example_inputs: Any = None, *_: object, **__: object) -> T:
-    """`func` itself: it runs eagerly, each branch as its inputs choose. Deprecated in torch too."""
+def trace(
+    func: object, example_inputs: object = None, optimize: object = None, check_trace: bool = True,
+    *_: object, strict: bool = True, example_kwarg_inputs: dict[str, object] | None = None,
+    **__: object,
+) -> object:  # fmt: skip
+    """`func` as it computes for these inputs: what it read of tensors stays. Deprecated in torch.
+
+    TracerWarning where it reads; RuntimeError for inputs and results that are no tensors.
+    """
     _deprecated("trace")
     if hasattr(func, "forward"):
         _deprecated("trace_method")
-    return func
+    kwargs = example_kwarg_inputs or {}
+    example = () if example_inputs is None and kwargs else example_inputs
+    target = frozen(func) if builtins.isinstance(func, Module) else func
+    decisions = _traced_once(target, example, kwargs, strict)
+    if check_trace and decisions.values:  # torch traces again, and warns again
+        trace(func, example_inputs, check_trace=False, strict=strict, example_kwarg_inputs=kwargs)
+    if not builtins.isinstance(func, Module):
+        return ScriptFunction(func, decisions)
+    module = wrapped(func, TopLevelTracedModule, TracedModule)
+    module.__dict__.update(_frozen=target, _decisions=decisions)
+    return module
 
 
-class ScriptModule:
-    """Stands for a compiled module: nothing is one."""
+def save(
+    m: ScriptModule | ScriptFunction, f: Any, _extra_files: Mapping[str, object] | None = None
+) -> None:
+    """Write what script or trace gave; its class is found by name when it is loaded."""
+    if not builtins.isinstance(m, ScriptModule | ScriptFunction):
+        raise AttributeError(f"'{type(m).__name__}' object has no attribute 'save_to_buffer'")
+    mindtorch.save({"module": m, "files": dict(_extra_files or {})}, f)
 
 
-class ScriptFunction:
-    """Stands for a compiled function: nothing is one."""
-
-
-def save(*_: object, **__: object) -> None:
-    """Refused: there is nothing compiled to save."""
-    raise NotImplementedError("torch.jit.save: mindtorch has no compiled modules")
-
-
-class Attribute:
+class Attribute(NamedTuple):
     """A value with the type that a compiler would see."""
 
-    def __init__(self, value: Any, type: Any):
-        self.value, self.type = value, type
+    value: Any
+    type: Any
 
 
 class CompilationUnit:
@@ -102,38 +204,55 @@ class CompilationUnit:
         raise NotImplementedError("torch.jit.CompilationUnit: mindtorch compiles nothing")
 
 
-class RecursiveScriptModule(ScriptModule):
-    """Stands for a compiled module: nothing is one."""
-
-
-TopLevelTracedModule = TracedModule = RecursiveScriptModule
-
-
 def freeze(mod: T, *_: object, **__: object) -> T:
+    """The module itself; RuntimeError for one that trains."""
+    if not builtins.isinstance(mod, ScriptModule):
+        raise RuntimeError(
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or"
+            " torch.jit.trace to script your 'nn.Module'."
+        )
+    if getattr(mod, "training", False):
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call"
+            " .eval() on your module before freezing."
+        )
+    return mod
+
+
+def optimize_for_inference(mod: T, *_: object, **__: object) -> T:
     """The module itself."""
     return mod
 
 
-optimize_for_inference = freeze
+def load(
+    f: Any, map_location: Any = None, _extra_files: dict[str, object] | None = None, **__: object
+) -> object:
+    """Read what `save` wrote; as any pickle it may run code, so from sources that are trusted.
+
+    ValueError where there is no such file.
+    """
+    if builtins.isinstance(f, str | os.PathLike) and not os.path.exists(f):
+        raise ValueError(f"The provided filename {f} does not exist")
+    archive = mindtorch.load(f, map_location=map_location, weights_only=False)
+    if _extra_files is not None:
+        files = {name: archive["files"].get(name, "") for name in _extra_files}
+        _extra_files.update(files)
+    return archive["module"]
 
 
-def load(*_: object, **__: object) -> NoReturn:
-    """Refused: compiled modules need torch's interpreter."""
-    raise NotImplementedError("torch.jit.load: mindtorch has no compiled modules")
-
-
-def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`func(*args)` run at once; `wait` gives it."""
-    return func(*args, **kwargs)
-
-
-def wait(future: Any) -> Any:
-    """What `fork` gave."""
+def fork(func: Callable[..., T], *args: object, **kwargs: object) -> Future[T]:
+    """A future of `func(*args)`, which is run at once."""
+    future: Future[T] = Future()
+    try:
+        future.set_result(func(*args, **kwargs))
+    except Exception as error:
+        future.set_exception(error)
     return future
 
 
-class TracerWarning(Warning):
-    """What a tracer would warn of; filters name it."""
+def wait(future: Future[T]) -> T:
+    """What `fork`'s function gave, or its error."""
+    return future.wait()
 
 
 class TracingCheckError(Exception):
@@ -144,10 +263,22 @@ class Error(RuntimeError):
     """What compiled code would raise; handlers name it."""
 
 
-def trace_module(mod: T, inputs: object = None, *_: object, **__: object) -> T:
-    """`mod` itself: it runs eagerly. Deprecated in torch too."""
+def trace_module(
+    mod: Module, inputs: Mapping[str, object], *_: object, **__: object
+) -> ScriptModule:
+    """A module as it computes for the inputs of its `forward`. Deprecated in torch too."""
     _deprecated("trace_method")
-    return mod
+    target = frozen(mod)
+    module = wrapped(mod, TopLevelTracedModule, TracedModule)
+    decisions = _traced_once(target, inputs["forward"], {})
+    module.__dict__.update(_frozen=target, _decisions=decisions)
+    return module
+
+
+@contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Accepted without effect: nothing is compiled."""
+    yield
 
 
 def enable_onednn_fusion(enabled: bool) -> None:

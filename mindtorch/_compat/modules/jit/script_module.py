@@ -1,0 +1,231 @@
+"""Owns what torch.jit.script and torch.jit.trace give: modules and functions that run as Python.
+
+A scripted module shares the parameters of its original, and has state of its own beside them. It
+is of a class of its own below the original's, so that each method works.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, NoReturn
+
+from mindtorch.nn.modules.module import Module
+
+from . import state
+from .decisions import Decisions, call
+
+_WHY = "mindtorch runs scripted code as Python: there is no {} to show"
+
+
+class ScriptModule(Module):
+    """Base of modules that torch.jit makes."""
+
+    original_name: str
+
+    def _get_name(self) -> str:
+        return "RecursiveScriptModule"
+
+    def extra_repr(self) -> str:
+        """The original's class."""
+        return f"original_name={self.original_name}"
+
+    def save(self, f: Any, **kwargs: object) -> None:
+        """torch.jit.save of this module."""
+        from . import save
+
+        save(self, f, **kwargs)
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise NotImplementedError(f"torch.jit.ScriptModule.{name}: " + _WHY.format(name))
+
+    @property
+    def code(self) -> str:
+        """Refused: nothing is compiled."""
+        self._refuse("code")
+
+    @property
+    def graph(self) -> object:
+        """Refused: nothing is compiled."""
+        self._refuse("graph")
+
+    inlined_graph = graph
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded, (type(self).__name__, self.original_class, dict(self.__dict__))
+
+
+class RecursiveScriptModule(ScriptModule):
+    """A scripted module."""
+
+    __module__ = "mindtorch.jit._script"
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        with state.scripting():
+            return super().__call__(*args, **kwargs)
+
+
+class TracedModule(ScriptModule):
+    """A module inside of a traced one."""
+
+    __module__ = "mindtorch.jit._trace"
+
+    def _get_name(self) -> str:
+        return self.original_name
+
+
+class TopLevelTracedModule(TracedModule):
+    """A traced module: it computes as it did in the trace, and its parameters may be trained."""
+
+    __module__ = "mindtorch.jit._trace"
+
+    def forward(self, *args: object, **kwargs: object) -> object:
+        """The frozen module's result."""
+        return replayed(self.__dict__["_frozen"], self.__dict__["_decisions"], args, kwargs)
+
+
+def _class(base: type[ScriptModule], original: type[Module]) -> type[ScriptModule]:
+    names = {"__module__": base.__module__, "original_class": original,
+             "original_name": original.__name__}  # fmt: skip
+    return type(base.__name__, (base, original), names)
+
+
+def _remade(
+    base: type[ScriptModule], original: type[Module], members: dict[str, object]
+) -> ScriptModule:
+    module = object.__new__(_class(base, original))
+    module.__dict__.update(members)
+    return module
+
+
+_KINDS = {k.__name__: k for k in (RecursiveScriptModule, TracedModule, TopLevelTracedModule)}
+
+
+def _loaded(kind: str, original: type[Module], members: dict[str, object]) -> ScriptModule:
+    return _remade(_KINDS[kind], original, members)
+
+
+_TABLES = ("_parameters", "_buffers", "_modules")
+
+
+def wrapped(
+    module: Module, base: type[ScriptModule], inner: type[ScriptModule],
+    memo: dict[int, ScriptModule] | None = None,
+) -> ScriptModule:  # fmt: skip
+    """A module of `base` with the parameters of another; those in it are of `inner`."""
+    memo = {} if memo is None else memo
+    if id(module) in memo:
+        return memo[id(module)]
+    members = dict(module.__dict__)
+    members.update({n: copy.copy(members[n]) for n in members if n in _TABLES})
+    original = getattr(type(module), "original_class", type(module))
+    module_again = _remade(base, original, members)
+    memo[id(module)] = module_again
+    for name, child in module_again._modules.items():
+        module_again._modules[name] = None if child is None else wrapped(child, inner, inner, memo)
+    return module_again
+
+
+def frozen(module: Module, memo: dict[int, Module] | None = None) -> Module:
+    """A module of the same class with the same parameters, whose flags stay as they are."""
+    memo = {} if memo is None else memo
+    if id(module) not in memo:
+        twin = memo[id(module)] = object.__new__(type(module))
+        twin.__dict__.update(module.__dict__)
+        twin.__dict__.update({n: copy.copy(module.__dict__[n]) for n in _TABLES})
+        for name, child in twin._modules.items():
+            twin._modules[name] = None if child is None else frozen(child, memo)
+    return memo[id(module)]
+
+
+def replayed(
+    function: Callable[..., Any],
+    decisions: Decisions,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
+    """The result of a traced function."""
+    if not decisions.values:
+        with state.tracing():  # what asks is answered as in the trace
+            return function(*args, **kwargs)
+    with state.tracing(), decisions.replay():
+        return call(function, decisions, args, kwargs)
+
+
+class ScriptFunction:
+    """A scripted or a traced function."""
+
+    def __init__(self, function: Callable[..., Any], decisions: Decisions | None = None):
+        update_wrapper(self, function)
+        self._function, self._decisions = function, decisions
+        self.name: str = function.__name__
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        if self._decisions is not None:
+            return replayed(self._function, self._decisions, args, kwargs)
+        self._check(args, kwargs)
+        with state.scripting():
+            return self._function(*args, **kwargs)
+
+    def _check(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        parameters = inspect.signature(self._function).parameters
+        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
+            return
+        if len(args) > len(parameters):
+            raise RuntimeError(
+                f"{self.name}() expected at most {len(parameters)} argument(s) but received"
+                f" {len(args)} argument(s). Declaration: {self.schema}"
+            )
+        for name in list(parameters)[len(args) :]:
+            if name not in kwargs and parameters[name].default is inspect.Parameter.empty:
+                raise RuntimeError(
+                    f"{self.name}() is missing value for argument '{name}'. Declaration:"
+                    f" {self.schema}"
+                )
+
+    @property
+    def schema(self) -> str:
+        """The declaration, in torch's words for types."""
+        signature = inspect.signature(self._function)
+        parts = []
+        for parameter in signature.parameters.values():
+            text = f"{_type_text(parameter.annotation)} {parameter.name}"
+            default = parameter.default
+            parts.append(text if default is inspect.Parameter.empty else f"{text}={default!r}")
+        return f"{self.name}({', '.join(parts)}) -> {_type_text(signature.return_annotation)}"
+
+    @property
+    def code(self) -> str:
+        """Refused: nothing is compiled."""
+        raise NotImplementedError("torch.jit.ScriptFunction.code: " + _WHY.format("code"))
+
+    @property
+    def graph(self) -> object:
+        """Refused: nothing is compiled."""
+        raise NotImplementedError("torch.jit.ScriptFunction.graph: " + _WHY.format("graph"))
+
+    inlined_graph = graph
+
+    def save(self, f: Any, **kwargs: object) -> None:
+        """torch.jit.save of this function."""
+        from . import save
+
+        save(self, f, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScriptFunction, (self._function, self._decisions)
+
+    def __repr__(self) -> str:
+        return f"<torch.jit.torch.jit.ScriptFunction object at {id(self):#x}>"
+
+
+def _type_text(annotation: object) -> str:
+    if annotation is inspect.Parameter.empty or annotation is inspect.Signature.empty:
+        return "Tensor"
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return {"torch.Tensor": "Tensor"}.get(name, name) or str(annotation)
+
+
+ScriptFunction.__module__, ScriptFunction.__qualname__ = "mindtorch.jit", "torch.jit.ScriptFunction"

@@ -1,0 +1,37 @@
+"""Owns whether a scripted or a traced function is at work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class _JitState(threading.local):
+    scripting = 0
+    tracing = 0
+    decisions: Any = None
+
+
+CURRENT = _JitState()
+
+
+@contextmanager
+def scripting() -> Iterator[None]:
+    """Inside, a scripted function is at work."""
+    CURRENT.scripting += 1
+    try:
+        yield
+    finally:
+        CURRENT.scripting -= 1
+
+
+@contextmanager
+def tracing() -> Iterator[None]:
+    """Inside, a function is being traced."""
+    CURRENT.tracing += 1
+    try:
+        yield
+    finally:
+        CURRENT.tracing -= 1

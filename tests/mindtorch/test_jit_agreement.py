@@ -1,0 +1,121 @@
+"""What torch.jit gives is shown, runs, is saved and refuses as torch's, though it runs as Python."""
+
+import io
+import warnings
+from typing import Optional, Union
+
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+
+SOURCE = """
+def plus(x, n: int = 2):
+    return x + n
+
+def branch(x):
+    return x * 2 if x.sum() > 0 else x - 1
+
+def scaled(x):
+    return x * float(x.sum()) + x.sum().item()
+
+class Inner(lib.nn.Module):
+    def forward(self, x):
+        if lib.jit.is_scripting():
+            return x + 1
+        return x + 2 if lib.jit.is_tracing() else x
+
+class Net(lib.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = lib.nn.Linear(2, 3)
+        self.drop = lib.nn.Dropout(0.5)
+        self.k = 4
+
+    def forward(self, x):
+        return self.drop(lib.relu(self.lin(x))) * self.k
+
+    @lib.jit.export
+    def other(self, x):
+        return x + self.k
+"""
+
+
+def program(lib, path):
+    """The names of a file of functions and modules, of one library."""
+    path.write_text(SOURCE)
+    scope = {"lib": lib, "__name__": f"jit_program_of_{lib.__name__}"}
+    exec(compile(SOURCE, str(path), "exec"), scope)
+    return scope
+
+
+def story(lib, path):
+    jit, scope = lib.jit, program(lib, path)
+    ones, two = lib.ones(2), lib.ones(4, 2)
+
+    def refusal(call, *args):
+        try:
+            call(*args)
+        except Exception as error:
+            return type(error).__name__, str(error).splitlines()[0]
+        return "accepted"
+
+    lib.manual_seed(0)
+    net = scope["Net"]()
+    scripted = jit.script(net)
+    yield scripted, isinstance(scripted, jit.ScriptModule), scripted.original_name
+    yield type(scripted).__name__, scripted.lin.original_name, list(scripted.state_dict())
+    yield scripted.other(ones), [n for n, _ in scripted.named_modules()]
+    scripted.eval()
+    scripted.k = 5
+    yield scripted.training, net.training, net.k, scripted.k, scripted.drop.training
+    yield jit.script(scripted) is scripted
+    yield lib.equal(scripted(two), net.eval()(two) / 4 * 5)
+    scripted(two).sum().backward()
+    yield net.lin.bias.grad is not None
+    yield refusal(lambda: scripted.nothing), refusal(jit.freeze, jit.script(net.train()))
+    layers = lib.nn.Sequential(lib.nn.Linear(2, 3), lib.nn.ReLU())
+    traced = jit.trace(layers, lib.ones(1, 2))
+    yield traced, type(traced).__name__, lib.equal(traced(two), layers(two))
+    yield list(traced.state_dict()), [c.original_name for c in traced.children()]
+    buffer = io.BytesIO()
+    plain = jit.script(layers)
+    jit.save(plain, buffer, _extra_files={"note": "text"})
+    buffer.seek(0)
+    files = {"note": ""}
+    loaded = jit.load(buffer, _extra_files=files)
+    yield loaded, lib.equal(loaded(two), layers(two))
+    yield refusal(jit.load, "/no/file.pt")
+    function = jit.script(scope["plus"])
+    yield type(function), function.name, function(ones, 3), function(ones)
+    yield refusal(function), refusal(function, ones, 1, 2)
+    branch = jit.trace(scope["branch"], ones)
+    yield branch(ones), branch(-ones), type(branch)
+    yield jit.trace(scope["scaled"], ones)(ones * 3)
+    inner = scope["Inner"]()
+    yield jit.script(inner)(ones), jit.trace(inner, ones)(ones), inner(ones)
+    future = jit.fork(scope["plus"], ones)
+    yield type(future).__name__, jit.wait(future)
+    yield jit.annotate(list[int], [1]), jit.Attribute(1, int)
+    pairs = (
+        ([1], list[int]), ([1.5], list[int]), ({"a": 1}, dict[str, int]), ((1, "a"), tuple[int, str]),
+        (None, Optional[int]), (1, Union[int, str]), ("a", (int, float)),  # noqa: UP007, UP045
+    )  # fmt: skip
+    yield [jit.isinstance(value, kind) for value, kind in pairs]
+    yield jit.is_scripting(), jit.is_tracing()
+    yield refusal(jit.script, 3), refusal(jit.trace, scope["plus"], "a")
+    yield refusal(jit.trace, lambda x: "s", ones)
+    yield refusal(jit.trace, lambda x: {"a": x}, ones)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        jit.trace(scope["branch"], ones)
+        jit.trace(lambda x: x * float(x.sum()) + len(x), ones)
+    yield [(w.category.__name__, str(w.message)) for w in caught]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scripted_and_traced_programs_are_those_of_torch(tmp_path):
+    path = tmp_path / "program.py"
+    for ours, theirs in zip(story(mindtorch, path), story(torch, path), strict=True):
+        assert str(ours).replace("mindtorch", "torch") == str(theirs)
