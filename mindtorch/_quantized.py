@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 import mindtorch
 
 from ._compat.argument_errors import parsed
@@ -277,10 +279,38 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Dtype, reduce_range: bool)
     _, least, most, _ = _INTEGERS[dtype]
     if reduce_range:
         least, most = least // 2, most // 2
-    low, high = min(0.0, input.min().item()), max(0.0, input.max().item())
-    scale = (high - low) / (most - least) or 0.1
-    zero = least - low / scale
-    return quantize_per_tensor(input, scale, max(least, min(most, round(zero))), dtype)
+    scale, zero = choose_qparams(input.min().item(), input.max().item(), least, most)
+    return quantize_per_tensor(input, scale, zero, dtype)
+
+
+_SMALL = float(np.float32(6.1e-5))  # the least scale, below which torch widens a range
+
+
+def choose_qparams(
+    low: float, high: float, least: int, most: int, symmetric: bool = False
+) -> tuple[float, int]:
+    """Scale and zero point by which `least` to `most` hold the range from `low` to `high` and 0."""
+    both = low < 0 < high and symmetric
+    if both:
+        half = (most - least) // 2
+        step = max(abs(low / (half + 1)), abs(high / half))
+        low, high = float(np.float32(-step * (half + 1))), float(np.float32(step * half))
+    low, high = min(low, 0.0), max(high, 0.0)
+    scale = (high - low) / (most - least)
+    if np.float32(scale) == 0 or 1 / scale > np.finfo(np.float32).max:
+        scale = 0.1
+    if scale < _SMALL:
+        if low == 0.0:
+            high = _SMALL * (most - least)
+        elif high == 0.0:
+            low = -_SMALL * (most - least)
+        else:
+            low, high = low * (_SMALL / scale), high * (_SMALL / scale)
+        scale = _SMALL
+    by_low = abs(least) - abs(low / scale) < abs(most) - abs(high / scale)
+    zero = least - low / scale if by_low else most - high / scale
+    zero = (least + most) / 2 if both else zero
+    return scale, round(max(least, min(most, zero)))
 
 
 def _empty_affine_quantized(

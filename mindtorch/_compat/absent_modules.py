@@ -18,7 +18,7 @@ from typing import Any
 _ROOT = "mindtorch"
 
 # Modules that are other modules' names again: torch's place → where it is here.
-SECOND = {
+SECOND: dict[str, str] = {
     "_C._functorch": "func._levels",
     "_tensor_str": "_functional.printing",
     "amp.autocast_mode": "amp",
@@ -58,12 +58,25 @@ SECOND = {
     "xpu.random": "xpu",
     "xpu.streams": "xpu",
 }
+SECOND |= {f"nn.{name}": f"ao.nn.{name}" for name in (
+    "intrinsic", "intrinsic.modules", "intrinsic.modules.fused", "intrinsic.qat",
+    "intrinsic.qat.modules", "intrinsic.quantized", "intrinsic.quantized.modules", "qat",
+    "qat.modules", "qat.modules.conv", "qat.modules.linear", "quantized", "quantized.dynamic",
+    "quantized.dynamic.modules", "quantized.dynamic.modules.linear",
+    "quantized.dynamic.modules.rnn", "quantized.modules", "quantized.modules.conv",
+    "quantized.modules.functional_modules", "quantized.modules.linear",
+    "quantized.modules.utils",
+)}  # fmt: skip
+SECOND |= {f"quantization.{name}": f"ao.quantization.{name}" for name in (
+    "fake_quantize", "fuse_modules", "fuser_method_mappings", "observer", "qconfig",
+    "quantization_mappings", "quantize", "stubs", "utils",
+)}  # fmt: skip
 
 # Why the names of modules that start like this are refused; the longest start counts.
 WHY = {
     "_inductor": "mindtorch has no compiler",
     "_subclasses": "mindtorch has no fake tensors; the meta device computes shapes",
-    "ao": "mindtorch has no quantised modules",
+    "ao": "mindtorch has quantisation of modules in eager mode, not this",
     "_ops": "mindtorch's operators are torch.ops and torch.library",
     "_prims_common": "mindtorch has no primitives of a compiler",
     "cuda": "mindtorch has no CUDA device",

@@ -13,6 +13,7 @@ from .._compat.refusals import without_kernel
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
+from .creation import tensor as _tensor
 from .publish import surface
 
 
@@ -82,6 +83,55 @@ def fake_quantize_per_channel_affine(
     places = aten.to(aten.view(zero_point, sizes), scale.dtype)
     result = _FakeQuantized.apply(input, aten.view(scale, sizes), places, quant_min, quant_max)
     return _labelled(result, "Channel")
+
+
+@surface(method=False)
+@parsed()
+def fused_moving_avg_obs_fake_quant(
+    input: Tensor, observer_on: Tensor, fake_quant_on: Tensor, running_min: Tensor,
+    running_max: Tensor, scale: Tensor, zero_point: Tensor, averaging_const: float, quant_min: int,
+    quant_max: int, ch_axis: int, per_row_fake_quant: bool = False, symmetric_quant: bool = False,
+) -> Tensor:  # fmt: skip
+    """Note the moving average of the range, set scale and zero point, and round by them."""
+    if observer_on.item():
+        _follow(input.detach(), running_min, running_max, averaging_const,
+                ch_axis if per_row_fake_quant else None)  # fmt: skip
+        ends = zip(running_min.reshape(-1).tolist(), running_max.reshape(-1).tolist(), strict=True)
+        pairs = [_choose(low, high, quant_min, quant_max, symmetric_quant) for low, high in ends]
+        for target, values in zip((scale, zero_point), zip(*pairs, strict=True), strict=True):
+            target.resize_(len(values)).copy_(_tensor(values))
+    if not fake_quant_on.item():
+        return input
+    if per_row_fake_quant:
+        result = fake_quantize_per_channel_affine(
+            input, scale, zero_point, ch_axis, quant_min, quant_max
+        )
+    else:
+        result = fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
+    if result.grad_fn is not None:
+        result._fn.label = "FusedMovingAvgObsFqHelperBackward0"
+    return result
+
+
+def _choose(low: float, high: float, least: int, most: int, symmetric: bool) -> tuple[float, int]:
+    from .._quantized import choose_qparams  # it loads when something is quantised
+
+    return choose_qparams(low, high, least, most, symmetric)
+
+
+def _follow(x: Tensor, low: Tensor, high: Tensor, rate: float, axis: int | None) -> None:
+    """Move the least and the greatest value, of each channel or of all, towards those of `x`."""
+    if axis is not None:
+        rows = aten.flatten(aten.transpose(x, 0, axis), 1)
+        ends = aten.aminmax(rows, dim=1)
+        if not low.numel():
+            low.resize_(rows.shape[0]).fill_(float("inf"))
+            high.resize_(rows.shape[0]).fill_(float("-inf"))
+    else:
+        ends = aten.aminmax(x)
+    for target, now in zip((low, high), ends, strict=True):
+        moved = target + rate * (now - target)
+        target.copy_(aten.where(aten.isinf(target), now, moved))
 
 
 @surface(function=False, internal=False)

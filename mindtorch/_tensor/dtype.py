@@ -307,11 +307,20 @@ class iinfo(_Limits):  # noqa: N801 - torch's name
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle"
                 " 'torch.iinfo'"
             )
-        info = np.iinfo(d.np)
-        self.dtype: str = d._name
+        quantized = d._name in ("qint8", "quint8", "qint32")
+        info = np.iinfo(d._name[1:]) if quantized else np.iinfo(d.np)
+        self._name = d._name
         self.bits: builtins.int = info.bits
         self.max: builtins.int = builtins.int(info.max)
         self.min: builtins.int = builtins.int(info.min)
+
+    @property
+    def dtype(self) -> str:
+        """The type's name; NotImplementedError for a quantised type."""
+        if self._name.startswith("q"):
+            name = self._name[1:].replace("uint", "UInt").replace("int", "Int")
+            raise NotImplementedError(f"\"dtype\" not implemented for 'Q{name}'")
+        return self._name
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

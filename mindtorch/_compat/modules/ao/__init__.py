@@ -1,1 +1,1 @@
-"""Owns torch.ao's names for code that mentions quantisation: everything of it is refused."""
+"""torch.ao: quantisation of modules in eager mode."""

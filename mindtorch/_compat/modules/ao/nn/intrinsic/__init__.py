@@ -1,0 +1,3 @@
+"""torch.ao.nn.intrinsic: fused modules in floating point."""
+
+from .modules import *  # noqa: F403

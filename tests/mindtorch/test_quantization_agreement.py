@@ -1,0 +1,171 @@
+"""Models that are observed and quantised give what torch's give, and print as they do."""
+
+import warnings
+
+import pytest
+from agreement import agree
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def tools(t):
+    return __import__(f"{t.__name__}.ao.quantization", fromlist=["x"])
+
+
+def model(t, last=3):
+    nn, q = t.nn, tools(t)
+    return nn.Sequential(q.QuantStub(), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, last),
+                         q.DeQuantStub())  # fmt: skip
+
+
+def seeded(t, size=(4, 6), seed=0):
+    generator = t.Generator().manual_seed(seed)
+    return t.randn(size, generator=generator)
+
+
+OBSERVERS = ("MinMaxObserver", "MovingAverageMinMaxObserver", "PerChannelMinMaxObserver",
+             "HistogramObserver", "MovingAveragePerChannelMinMaxObserver")  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ["", "dtype=t.qint8", "quant_min=0, quant_max=127",
+                                     "qscheme=t.per_{}_symmetric", "reduce_range=True"])  # fmt: skip
+@pytest.mark.parametrize("name", OBSERVERS)
+def test_observers_find_the_same_scales(name, options):
+    kind = "channel" if "Channel" in name else "tensor"
+
+    def run(t):
+        observer = eval(f"cls({options.format(kind)})", {"cls": getattr(tools(t), name), "t": t})
+        for seed in range(3):
+            observer(seeded(t, seed=seed) * (seed + 1))
+        state = sorted(observer.state_dict())
+        return *observer.calculate_qparams(), repr(observer), str(state)
+
+    agree(run)
+
+
+@pytest.mark.parametrize("name", ["default_fake_quant", "default_weight_fake_quant",
+    "default_per_channel_weight_fake_quant", "default_fused_act_fake_quant",
+    "default_fused_wt_fake_quant", "default_fused_per_channel_wt_fake_quant",
+    "default_histogram_fake_quant", "default_affine_fixed_qparams_fake_quant"])  # fmt: skip
+def test_values_are_rounded_with_their_gradients(name):
+    def run(t):
+        module, x = getattr(tools(t), name)(), seeded(t).requires_grad_()
+        first = module(x)
+        second = module(x * 2)
+        (first.sum() + second.sum()).backward()
+        return first, second, x.grad, repr(module), str(sorted(module.state_dict()))
+
+    agree(run)
+
+
+@pytest.mark.parametrize("backend", ["x86", "fbgemm", "default"])
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_model_is_quantised_after_training(backend, fused):
+    def run(t):
+        t.manual_seed(0)
+        q, net = tools(t), model(t).eval()
+        net = q.fuse_modules(net, [["1", "2"]]) if fused else net
+        net.qconfig = q.default_qconfig if backend == "default" else q.get_default_qconfig(backend)
+        prepared = q.prepare(net)
+        with t.no_grad():
+            for seed in range(3):
+                prepared(seeded(t, seed=seed))
+        converted = q.convert(prepared)
+        weight = converted[1].weight()
+        again = q.convert(q.prepare(net))
+        again.load_state_dict(converted.state_dict())
+        x = seeded(t, seed=5)
+        return (repr(prepared), repr(converted), converted(x), repr(weight), again(x),
+                str(list(converted.state_dict())))  # fmt: skip
+
+    agree(run)
+
+
+def test_a_convolution_is_quantised():
+    def run(t):
+        t.manual_seed(0)
+        nn, q = t.nn, tools(t)
+        net = nn.Sequential(q.QuantStub(), nn.Conv2d(4, 4, 3, padding=1, groups=2), nn.ReLU(),
+                            nn.MaxPool2d(2), q.DeQuantStub()).eval()  # fmt: skip
+        net.qconfig = q.get_default_qconfig("x86")
+        net = q.prepare(q.fuse_modules(net, [["1", "2"]]))
+        x = seeded(t, (2, 4, 6, 6)).mul(8).round().div(8)
+        with t.no_grad():
+            net[1][0].weight.copy_(net[1][0].weight.mul(64).round().div(64))
+            net[1][0].bias.zero_()
+            net(x)
+        net = q.convert(net)
+        return net(x), repr(net[1].weight())
+
+    agree(run)
+
+
+def test_a_model_trains_with_rounded_weights_and_is_quantised():
+    def run(t):
+        t.manual_seed(0)
+        nn, q = t.nn, tools(t)
+        net = nn.Sequential(q.QuantStub(), nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(),
+                            nn.Flatten(), nn.Linear(12, 2), q.DeQuantStub())  # fmt: skip
+        net = q.fuse_modules_qat(net.train(), [["1", "2", "3"]])
+        net.qconfig = q.get_default_qat_qconfig("x86")
+        net = q.prepare_qat(net)
+        optimizer = t.optim.SGD(net.parameters(), lr=0.05)
+        losses = []
+        for seed in range(3):
+            optimizer.zero_grad()
+            loss = net(seeded(t, (4, 2, 4, 4), seed)).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        kinds = [type(m).__name__ for m in net.modules()]
+        final = [type(m).__name__ for m in q.convert(net.eval()).modules()]
+        return t.stack(losses), str(kinds), str(final)
+
+    agree(run)
+
+
+@pytest.mark.parametrize("layer", ["Linear(5, 4)", "LSTM(5, 4, 2, bidirectional=True)",
+    "GRU(5, 4, batch_first=True)", "LSTMCell(5, 4)", "GRUCell(5, 4)", "RNNCell(5, 4)"])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["qint8", "float16"])
+def test_weights_are_quantised_alone(layer, dtype):
+    def run(t):
+        t.manual_seed(0)
+        nn, q = t.nn, tools(t)
+        plain = nn.Sequential(eval(f"nn.{layer}", {"nn": nn}))
+        net = q.quantize_dynamic(plain, dtype=getattr(t, dtype))
+        result = net(seeded(t, (2, 5) if "Cell" in layer else (3, 2, 5)))
+        flat = [v for part in (result if isinstance(result, tuple) else (result,))
+                for v in (part if isinstance(part, tuple) else (part,))]  # fmt: skip
+        return *flat, repr(net)
+
+    # FBGEMM adds the products of float16 weights in an order of its own; gates are exponentials.
+    agree(run, digits=3)
+
+
+REFUSED = {
+    "instance": lambda t, q: q.QConfig(q.MinMaxObserver(), q.MinMaxObserver),
+    "scheme": lambda t, q: q.MinMaxObserver(qscheme=t.per_channel_affine),
+    "range": lambda t, q: q.MinMaxObserver(quant_min=1, quant_max=3),
+    "placeholder": lambda t, q: q.PlaceholderObserver().calculate_qparams(),
+    "evaluated": lambda t, q: q.prepare_qat(model(t).eval()),
+    "unknown": lambda t, q: q.fuse_modules(model(t), [["1", "3"]]),
+    "backend": lambda t, q: q.get_default_qconfig("x87"),
+    "dtype": lambda t, q: q.quantize_dynamic(model(t), dtype=t.int8),
+    "modes": lambda t, q: q.fuse_conv_bn(False, t.nn.Conv2d(1, 1, 1), t.nn.BatchNorm2d(1).eval()),
+    "types": lambda t, q: q.fuse_conv_bn(True, t.nn.Conv2d(1, 2, 1), t.nn.BatchNorm2d(1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name):
+    agree(lambda t: REFUSED[name](t, tools(t)), text=name != "unknown")  # it names classes
+
+
+def test_warnings_name_what_is_to_come():
+    def run(t):
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            tools(t).prepare(t.nn.Linear(1, 1))
+        return str([(w.category.__name__, str(w.message)) for w in log])
+
+    agree(run)
