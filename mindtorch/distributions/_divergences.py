@@ -246,10 +246,12 @@ def _same_events(
     q: MultivariateNormal | LowRankMultivariateNormal,
 ) -> None:
     if p.event_shape != q.event_shape:
-        kinds = {type(p).__name__, type(q).__name__}
+        low = [isinstance(d, LowRankMultivariateNormal) for d in (p, q)]
+        rank = "Low Rank " if all(low) else "(Low Rank) " if any(low) else ""
+        gap = " " * 26  # torch's text has a line's indent in it
         raise ValueError(
-            f"KL-divergence between two {' and '.join(sorted(kinds))} distributions with different"
-            f" event shapes cannot be computed: {p.event_shape} and {q.event_shape}"
+            f"KL-divergence between two {rank}Multivariate Normals with{gap}different event shapes"
+            " cannot be computed"
         )
 
 

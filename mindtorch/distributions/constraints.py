@@ -72,10 +72,25 @@ def is_dependent(constraint: object) -> bool:
     return isinstance(constraint, _Dependent)
 
 
+def _constraints(cseq: Iterable[Constraint]) -> list[Constraint]:
+    """The list of them; AssertionError for what is none."""
+    constraints = list(cseq)
+    if not all(isinstance(c, Constraint) for c in constraints):
+        raise AssertionError("All elements of cseq must be Constraint instances")
+    return constraints
+
+
 class _IndependentConstraint(Constraint):
     """A constraint over the last dimensions together."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
+        if not isinstance(base_constraint, Constraint):
+            kind = type(base_constraint).__name__
+            raise AssertionError(f"base_constraint must be a Constraint, got {kind}")
+        if reinterpreted_batch_ndims < 0:
+            raise AssertionError(
+                f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}"
+            )
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         self.is_discrete: bool = base_constraint.is_discrete
@@ -296,7 +311,7 @@ class _Cat(Constraint):
     def __init__(
         self, cseq: Iterable[Constraint], dim: int = 0, lengths: Iterable[int] | None = None
     ):
-        self.cseq: list[Constraint] = list(cseq)
+        self.cseq: list[Constraint] = _constraints(cseq)
         self.lengths: list[int] = list(lengths) if lengths is not None else [1] * len(self.cseq)
         self.dim = dim
         self.is_discrete: bool = any(c.is_discrete for c in self.cseq)
@@ -317,7 +332,7 @@ class _Stack(Constraint):
     dim: int
 
     def __init__(self, cseq: Iterable[Constraint], dim: int = 0):
-        self.cseq, self.dim = list(cseq), dim
+        self.cseq, self.dim = _constraints(cseq), dim
         self.is_discrete: bool = any(c.is_discrete for c in self.cseq)
         self.event_dim: int = max(c.event_dim for c in self.cseq) + (dim < 0)
 

@@ -43,9 +43,14 @@ class LowRankMultivariateNormal(Distribution):
             raise ValueError(f"cov_factor must be a batch of matrices with shape {event[0]} x m")
         if tuple(cov_diag.shape[-1:]) != tuple(event):
             raise ValueError(f"cov_diag must be a batch of vectors with shape {event}")
-        shape = tuple(
-            mindtorch.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
-        )
+        batches = loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
+        try:
+            shape = tuple(mindtorch.broadcast_shapes(*batches))
+        except RuntimeError:
+            raise ValueError(
+                f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape},"
+                f" cov_diag {cov_diag.shape}"
+            ) from None
         self.loc: Tensor = loc.expand((*shape, -1))
         self.cov_factor: Tensor = cov_factor.expand((*shape, -1, -1))
         self.cov_diag: Tensor = cov_diag.expand((*shape, -1))

@@ -67,7 +67,8 @@ class MultivariateNormal(Distribution):
         ((name, matrix),) = arguments
         if matrix.dim() < 2:
             raise ValueError(
-                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
+                f"{name}{' matrix' * (name == 'scale_tril')} must be at least two-dimensional, with"
+                " optional leading batch dimensions"
             )
         shape = tuple(mindtorch.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1]))
         self.__dict__[name] = matrix.expand((*shape, -1, -1))

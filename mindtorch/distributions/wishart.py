@@ -37,7 +37,7 @@ class Wishart(ExponentialFamily):
         matrices = dict(zip(names, (covariance_matrix, precision_matrix, scale_tril), strict=True))
         arguments = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
         if len(arguments) != 1:
-            raise ValueError(
+            raise AssertionError(
                 "Exactly one of covariance_matrix or precision_matrix or scale_tril may be"
                 " specified."
             )
@@ -55,6 +55,12 @@ class Wishart(ExponentialFamily):
                 f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}."
             )
         self.df: Tensor = freedom.expand(shape)
+        if bool(freedom.lt(event[-1]).any()):
+            warnings.warn(
+                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 <"
+                " df < ndim.",
+                stacklevel=2,
+            )
         self.__dict__[name] = matrix.expand((*shape, -1, -1))
         self.arg_constraints = {**type(self).arg_constraints,
                                 "df": constraints.greater_than(event[-1] - 1)}  # fmt: skip

@@ -288,6 +288,22 @@ def treespec_leaf() -> TreeSpec:
     return _LEAF_SPEC
 
 
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """The spec of a tuple of these; ValueError for what is no spec."""
+    children = list(iterable)
+    if not all(isinstance(child, TreeSpec) for child in children):
+        raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
+    return TreeSpec(tuple, None, children)
+
+
+def treespec_dict(mapping: Any = (), /, **kwargs: TreeSpec) -> TreeSpec:
+    """The spec of a dict of these; ValueError for what is no spec."""
+    specs = dict(mapping, **kwargs)
+    if not all(isinstance(child, TreeSpec) for child in specs.values()):
+        raise ValueError(f"Expected a dictionary of TreeSpec values, got: {specs!r}.")
+    return TreeSpec(dict, list(specs), list(specs.values()))
+
+
 def _flatten_into(tree: Any, leaves: list[Any], is_leaf: IsLeaf | None) -> TreeSpec:
     if tree_is_leaf(tree, is_leaf):
         leaves.append(tree)
@@ -310,8 +326,8 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """The tree of a spec with these leaves; TypeError where the spec is none."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
-            "tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but"
-            f" got item of type {type(treespec)}."
+            "Expected `treespec` to be an instance of PyTreeSpec but got item of type"
+            f" {type(treespec)}."
         )
     return treespec.unflatten(leaves)
 
@@ -357,6 +373,8 @@ def tree_map_(
 
 def map_only(kind: LeafTest, /) -> Callable[[Any], Any]:
     """Decorates a function of a leaf: leaves that are no `kind` pass by it."""
+    if not (isinstance(kind, type | tuple) or callable(kind)):
+        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
     test = kind if not isinstance(kind, type | tuple) else lambda x: isinstance(x, kind)
 
     def wrapper(func: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -500,7 +518,10 @@ _PROTOCOL = 1
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     """A spec as JSON; TypeError where it is none, ValueError for another protocol."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(f"treespec_dumps(): expected a TreeSpec, got {type(treespec)}.")
+        raise TypeError(
+            "Expected `treespec` to be an instance of PyTreeSpec but got item of type"
+            f" {type(treespec)}."
+        )
     if protocol not in (None, _PROTOCOL):
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [{_PROTOCOL}]")
     return json.dumps((_PROTOCOL, _to_json(treespec)))

@@ -89,6 +89,11 @@ class BasePruningMethod:
         value = getattr(module, name)
         original = getattr(module, name + "_orig") if before else module._parameters[name]
         scores = importance_scores if importance_scores is not None else value
+        if scores.shape != value.shape:
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter {name} of {module}, got"
+                f" {scores.shape} vs {value.shape}"
+            )
         default = getattr(module, name + "_mask") if before else mindtorch.ones_like(value)
         if before:
             container = PruningContainer(before[0][1])
@@ -114,6 +119,11 @@ class BasePruningMethod:
         """The tensor masked, without a module."""
         mask = mindtorch.ones_like(t) if default_mask is None else default_mask
         scores = t if importance_scores is None else importance_scores
+        if scores.shape != t.shape:
+            raise AssertionError(
+                "importance_scores should have the same shape as tensor t, got"
+                f" {scores.shape} vs {t.shape}"
+            )
         return t * self.compute_mask(scores, mask)
 
     def remove(self, module: Module) -> None:
@@ -277,6 +287,10 @@ def global_unstructured(
     **kwargs: Any,
 ) -> None:
     """Prune several parameters together by one unstructured method; TypeError for another."""
+    if not isinstance(parameters, Iterable):
+        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    if importance_scores is not None and not isinstance(importance_scores, dict):
+        raise TypeError("global_unstructured(): importance_scores must be of type dict")
     pairs = list(parameters)
     if pruning_method.PRUNING_TYPE != "unstructured":
         raise TypeError(

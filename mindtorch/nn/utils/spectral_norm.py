@@ -10,7 +10,7 @@ import mindtorch
 from ..._tensor.tensor import Tensor
 from .. import functional as F
 from ..modules.module import Module
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
@@ -76,6 +76,11 @@ class SpectralNorm:
                 )
         norm_hook = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
+        if is_lazy(weight):
+            raise ValueError(
+                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure"
+                " to run the dummy forward before applying spectral normalization"
+            )
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
         with mindtorch.no_grad():

@@ -10,7 +10,7 @@ from ..._autograd.node_names import labelled
 from ..._tensor.tensor import Tensor
 from ...ops.spec import aten
 from ..modules.module import Module
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -41,6 +41,11 @@ class WeightNorm:
                 )
         norm_hook = WeightNorm(name, dim)
         weight = getattr(module, name)
+        if is_lazy(weight):
+            raise ValueError(
+                "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure"
+                " to run the dummy forward before applying weight normalization"
+            )
         del module._parameters[name]
         magnitude = Parameter(aten.norm_except_dim(weight, 2, norm_hook.dim).data)
         module.register_parameter(name + "_g", magnitude)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -78,6 +79,12 @@ class DataLoader:
             raise ValueError(
                 "multiprocessing_context can only be used with multi-process loading (num_workers"
                 f" > 0), but got num_workers={num_workers}"
+            )
+        starts = multiprocessing.get_all_start_methods()
+        if isinstance(multiprocessing_context, str) and multiprocessing_context not in starts:
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in"
+                f" {starts!r}, but got multiprocessing_context={multiprocessing_context!r}"
             )
         self.multiprocessing_context = multiprocessing_context
         self.in_order = in_order

@@ -372,6 +372,9 @@ def gumbel_softmax(
 ) -> Tensor:
     """Draws from the Gumbel-softmax distribution; `hard` gives
     one-hot samples with soft gradients."""
+    if eps != 1e-10:
+        unrepeatable()
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     plain = aten.empty_like(logits).contiguous()
     gumbels = -plain.exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 
+from ...._tensor.recording import unrepeatable
 from ...rules import preserved
 from ...words import *
 
@@ -153,6 +155,19 @@ def embedding_bag(
 ) -> Tensor:
     """Sums, means or maxima of bags of rows; bags are the rows of
     a 2-D input or start at `offsets`."""
+    if weight.dtype is dt.int64 and input.is_floating_point():
+        unrepeatable()
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag("
+            "weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight,"
+            " ...)`.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
+    if weight.dim() != 2:
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
+        )
     padding = _padding_index(padding_idx, weight.size(0), "padding_idx", "num_embeddings")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")

@@ -138,6 +138,10 @@ def batch_norm(
     training updates the running statistics."""
     if training:
         _check_batch(input.size())
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     elif running_mean is None or running_var is None:
         absent = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{absent} must be defined in evaluation mode")

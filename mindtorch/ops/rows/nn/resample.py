@@ -62,6 +62,8 @@ def interpolate(
         raise ValueError("Lanczos mode requires antialias=True")
     if mode == "lanczos" and align_corners:
         raise ValueError("Lanczos mode does not support align_corners=True")
+    if recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     dims = input.dim() - 2
     scales = _as_list(scale_factor, input.shape[2:], "scale_factor")
     sizes = _output_size(input, size, scales, dims)
@@ -189,6 +191,14 @@ def _nearest(size: int, out: int, scale: float | None, mode: str) -> Array:
     return np.minimum(places, size - 1)
 
 
+def _warn_of_older_name(name: str) -> None:
+    unrepeatable()
+    warnings.warn(
+        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=3,
+    )
+
+
 @composite(
     "upsample(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode='nearest', "
     "bool? align_corners=None) -> Tensor",
@@ -204,11 +214,7 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """The former name of interpolate."""
-    unrepeatable()
-    warnings.warn(
-        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=2,
-    )
+    _warn_of_older_name("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -220,6 +226,7 @@ def upsample(
 )
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
     """interpolate with mode nearest."""
+    _warn_of_older_name("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
@@ -231,6 +238,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 )
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
     """interpolate with mode bilinear and aligned corners."""
+    _warn_of_older_name("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -242,6 +250,8 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 )
 def affine_grid(theta: Tensor, size: tuple[int, ...], align_corners: bool | None = None) -> Tensor:
     """theta `[N, 2, 3]` and size (N, C, H, W) → grid `[N, H, W, 2]`; or the 3-d forms."""
+    if align_corners is None:
+        warn_of_alignment()
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     space = list(size)[2:]
@@ -260,8 +270,14 @@ def affine_grid(theta: Tensor, size: tuple[int, ...], align_corners: bool | None
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
     # Memory that is not there is refused before anything is computed.
     aten.empty((theta.size(0), *space, n + 1), dtype=theta.dtype, device=theta.device)
-    if align_corners is None:
-        warn_of_alignment()
+    if align_corners and min(space) == 1:
+        unrepeatable()
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when"
+            " align_corners=True. This is not an intended use case of affine_grid. See the"
+            " documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     axes = [_grid_axis(extent, bool(align_corners), theta) for extent in space]
     mesh = aten.meshgrid(*axes, indexing="ij")
     # Coordinates run x, y, z: the last spatial dimension first.
