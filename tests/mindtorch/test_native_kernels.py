@@ -376,6 +376,25 @@ def test_places_of_what_is_not_zero_are_numpys(shape, kind):
         np.testing.assert_array_equal(places, np.argwhere(values))
 
 
+@pytest.mark.parametrize("lead", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("width", [1, 5, 128, 129, 400])
+def test_gates_of_an_lstm_agree_with_numpys(width, lead):
+    """In pieces of a line, and of gradients that are expanded."""
+    aten, rng = mindtorch.ops.aten, np.random.default_rng(0)
+    flow, cell, gates = (
+        mindtorch.from_numpy(rng.standard_normal((*lead, n)).astype("float32"))
+        for n in (width, width, 4 * width)
+    )
+    none, results = mindtorch.zeros(1).expand(*lead, width), []
+    for enabled in (True, False):
+        with native.flags(enabled=enabled):
+            hidden, after = aten._lstm_gates(gates, cell)
+            slopes = aten._lstm_gates_backward(flow, none, gates, cell, after)
+            results.append(as_arrays((hidden, after, *slopes)))
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 def test_places_out_of_range_are_not_read_by_functions_of_lines():
     x = mindtorch.ones(2, 3)
     for call in (
