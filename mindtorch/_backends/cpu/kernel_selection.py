@@ -175,7 +175,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
         (4, 2048): "bool",
         (4, 8192): "int32 int64",
     },
-    "digamma": {(4, 64): "bfloat16 float16"},
+    "digamma": {(4, 64): "bfloat16 float16", (4, 0): "float32"},
     "div": {(4, 0): "bfloat16 float16"},
     "div.mode": {(4, 0): "bfloat16 float16 float32 float64 int64", (4, 2048): "int32 uint8"},
     "elu": {(4, 0): "bfloat16 float16 float32 float64"},
