@@ -43,6 +43,7 @@ class Distribution:
             self._validate_args = validate_args  # type: ignore[misc]
         if self._validate_args:
             self._check_parameters()
+        super().__init__()  # of a class beside this one: distributions may be modules
 
     def _broadcast(self, **parameters: Parameter) -> tuple[int, ...]:
         """Keep parameters, broadcast with each other; their shape, the batch's."""

@@ -13,6 +13,7 @@ from .._functional.queries import layout, sparse_coo
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from ._build import sparse_coo_tensor
+from ._tensor import SparseTensor
 
 _SIGNATURES = (
     "new(*, Device? device=None)",
@@ -40,23 +41,35 @@ class _SparseTensorType(type):
         )
 
     def __call__(cls, *args: Any, **options: Any) -> Tensor:
-        """A tensor of a size, or of indices and values, whose dtype it then has."""
-        if args and args[0].__class__ is int:
-            args = (args,)  # the sizes one by one
-        if message := refusal([signature(row) for row in _SIGNATURES], args, options):
-            raise message
-        warn_once(
-            "torch.sparse.SparseTensor() is deprecated.  Please use"
-            " torch.sparse_coo_tensor((0,), dtype=)."
-        )
-        device = options.get("device")
-        parts = [*args, *(options[n] for n in ("indices", "values", "size") if n in options)]
-        if len(parts) < 2:
-            size: Sequence[int] = parts[0] if parts else (0,)
-            return sparse_coo_tensor(size=size, dtype=cls.dtype, device=device)
-        if parts[0].dtype is not mindtorch.int64:
-            raise RuntimeError("indices must be an int64 tensor")
-        return sparse_coo_tensor(*parts, device=device)
+        return _construct(cls.dtype, args, options)
+
+
+def _construct(dtype: dt.dtype, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+    """A tensor of a size, or of indices and values, whose dtype it then has."""
+    if args and args[0].__class__ is int:
+        args = (args,)  # the sizes one by one
+    if message := refusal([signature(row) for row in _SIGNATURES], args, options):
+        raise message
+    warn_once(
+        "torch.sparse.SparseTensor() is deprecated.  Please use"
+        " torch.sparse_coo_tensor((0,), dtype=)."
+    )
+    device = options.get("device")
+    parts = [*args, *(options[n] for n in ("indices", "values", "size") if n in options)]
+    if len(parts) < 2:
+        size: Sequence[int] = parts[0] if parts else (0,)
+        return sparse_coo_tensor(size=size, dtype=dtype, device=device)
+    if parts[0].dtype is not mindtorch.int64:
+        raise RuntimeError("indices must be an int64 tensor")
+    return sparse_coo_tensor(*parts, device=device)
+
+
+def _new(self: SparseTensor, *args: Any, **options: Any) -> Tensor:
+    """The legacy constructor with this tensor's dtype and device, by coordinates."""
+    return _construct(self.dtype, args, {"device": self.device, **options})
+
+
+setattr(SparseTensor, "new", _new)  # noqa: B010
 
 
 def legacy_types() -> dict[str, type]:

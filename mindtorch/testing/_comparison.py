@@ -92,6 +92,10 @@ def assert_close(
 
 
 def _compare(actual: Comparable, expected: Comparable, terms: _Terms) -> None:
+    if all(isinstance(v, int | float | complex | np.generic) for v in (actual, expected)):
+        actual, expected = (
+            v.item() if isinstance(v, np.generic) else v for v in (actual, expected)
+        )
     match actual, expected:
         case Mapping(), Mapping():
             _compare_mappings(actual, expected, terms)
@@ -100,7 +104,7 @@ def _compare(actual: Comparable, expected: Comparable, terms: _Terms) -> None:
         case (None, _) | (_, None):
             if actual is not expected:
                 raise terms.differ(f"None mismatch: {actual} is not {expected}")
-        case (bool() | np.bool_(), bool() | np.bool_()):
+        case (bool(), bool()):
             if actual is not expected:
                 raise terms.differ(f"Booleans mismatch: {actual} is not {expected}")
         case (int() | float() | complex(), int() | float() | complex()):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mindtorch as torch
@@ -99,3 +100,22 @@ def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="no_such_name"):
         torch.ones(1).no_such_name  # noqa: B018
     assert not hasattr(torch, "no_such_name")
+
+
+NUMBERS_OF_NUMPY = (
+    (np.float64(1.5), 1.5), (1.5, np.float64(1.5)), (np.float32(1.5), 1.5), (np.int32(2), 2),
+    (np.bool_(True), True), (np.bool_(True), False), (np.float64(1.5), 1), (np.int64(2), 3),
+    ([np.float64(1.5)], [1.5]), (np.complex64(1j), 1j),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("actual", "expected"), NUMBERS_OF_NUMPY)
+def test_numbers_of_numpy_are_compared_as_pythons(actual, expected):
+    oracle = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+    said = []
+    for library in (oracle, torch):
+        try:
+            said.append(library.testing.assert_close(actual, expected))
+        except Exception as error:
+            said.append((type(error).__name__, str(error)))
+    assert said[0] == said[1]

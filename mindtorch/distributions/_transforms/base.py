@@ -26,11 +26,13 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
-        self._last: tuple[Tensor, Tensor] | None = None
         self._inv: weakref.ref[Transform] | None = None
+        if cache_size:
+            self._cached_x_y: tuple[Tensor | None, Tensor | None] = None, None
+        super().__init__()  # of a class beside this one: transforms may be modules
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_inv": None, "_last": None}
+        return {**self.__dict__, "_inv": None}
 
     if TYPE_CHECKING:
 
@@ -81,19 +83,19 @@ class Transform:
     __hash__ = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._cache_size and self._last is not None and x is self._last[0]:
-            return self._last[1]
+        if self._cache_size and x is self._cached_x_y[0] and self._cached_x_y[1] is not None:
+            return self._cached_x_y[1]
         y = self._call(x)
         if self._cache_size:
-            self._last = x, y
+            self._cached_x_y = x, y
         return y
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        if self._cache_size and self._last is not None and y is self._last[1]:
-            return self._last[0]
+        if self._cache_size and y is self._cached_x_y[1] and self._cached_x_y[0] is not None:
+            return self._cached_x_y[0]
         x = self._inverse(y)
         if self._cache_size:
-            self._last = x, y
+            self._cached_x_y = x, y
         return x
 
     def _call(self, x: Tensor) -> Tensor:

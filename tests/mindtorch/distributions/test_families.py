@@ -357,3 +357,37 @@ def test_a_transform_may_set_its_domain_on_itself():
     assert told(mindtorch) == told(torch)
     with pytest.raises(AttributeError):
         mindtorch.distributions.Transform().domain  # noqa: B018
+
+
+def test_distributions_and_transforms_may_be_modules():
+    def told(library):
+        d, nn = library.distributions, library.nn
+
+        class Shift(d.Transform, nn.Module):
+            domain = codomain = d.constraints.real
+            bijective, sign = True, 1
+            __hash__ = nn.Module.__hash__
+
+            def __init__(self):
+                super().__init__(cache_size=1)
+                self.by = nn.Parameter(library.ones(1))
+
+            def _call(self, x):
+                return x + self.by
+
+            def _inverse(self, y):
+                return y - self.by
+
+        class Prior(d.Normal, nn.Module):
+            def __init__(self):
+                super().__init__(0.0, 1.0)
+                self.inner = nn.Linear(1, 1)
+
+        shift, prior = Shift(), Prior()
+        yield shift._cached_x_y
+        x = library.zeros(1)
+        y = shift(x)
+        yield shift.inv(y) is x, shift._cached_x_y[0] is x, [n for n, _ in shift.named_parameters()]
+        yield [n for n, _ in prior.named_parameters()], prior.log_prob(library.zeros(1)).shape
+
+    assert [str(v) for v in told(mindtorch)] == [str(v) for v in told(torch)]
