@@ -48,6 +48,8 @@ GRADS = {
     "quotient": lambda t, x: (x / (x + 1)).real.sum(),
     "conj": lambda t, x: (x * x.conj()).real.sum(),
     "view as real": lambda t, x: (t.view_as_real(x) ** 2).sum(),
+    "acosh": lambda t, x: (x.acosh() + (x * 1j).acosh()).real.sum(),
+    "asinh": lambda t, x: (x.asinh() + (x * 1j).asinh()).real.sum(),
     "matmul": lambda t, x: (x.view(1, 3) @ x.view(3, 1)).real.sum(),
 }
 
@@ -105,6 +107,19 @@ ON_NPU = {
     "isclose": lambda t, x: t.isclose(x, x + 1e-7) | t.isclose(x, x * 2),
     "nonzero": lambda t, x: (x * (x.real > 0)).nonzero(),
     "any": lambda t, x: [(x * 0).any(), x.any(1), x.all(2)],
+    "isfinite": lambda t, x: [(x / 0).isfinite(), x.isfinite(), (x / 0).isinf(), x.isnan()],
+    **{
+        name: lambda t, x, name=name: getattr(t, name)(x * 1.5)
+        for name in ("tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "expm1", "log1p")
+    },
+    "cumprod": lambda t, x: x.cumprod(2).cumprod(1),
+    "cumprod of reals": lambda t, x: x.real.detach().cumprod(1, dtype=t.complex64),
+    "eye": lambda t, x: t.eye(3, 4, dtype=x.dtype, device=x.device) * x,
+    "linspace": lambda t, x: t.linspace(1, 2j, 4, device=x.device) * x,
+    "inv": lambda t, x: t.linalg.inv(x[:, :, :3] + t.eye(3, device=x.device)),
+    "vander": lambda t, x: t.linalg.vander(x),
+    "conv1d": lambda t, x: t.nn.functional.conv1d(x, x[:, :, :2], x[0, 0, :2], padding=1),
+    "conv_transpose1d": lambda t, x: t.nn.functional.conv_transpose1d(x, x[0, :, None, :2]),
 }
 
 
@@ -161,5 +176,28 @@ def test_gradients_of_fused_rows_are_conjugated(name):
         x, y, w = (z(t).mul(f).detach().requires_grad_() for f in (1, 2 - 1j, 0.5 + 1j))
         (getattr(t, name)(x, y, w) ** 2).sum().abs().backward()
         return x.grad, y.grad, w.grad
+
+    agree(run, digits=4)
+
+
+CUTS = [3 + 0j, complex(3, -0.0), -3 + 0j, complex(-3, -0.0), 3j, -3j, 0.5j, 0j, 40 + 3j, -40 - 1j]
+
+
+@pytest.mark.parametrize(
+    "name", ["tanh", "asin", "acos", "atan", "asinh", "acosh", "expm1", "log1p"]
+)
+def test_sides_of_cuts_agree_on_npu(name):
+    def run(t):
+        x = t.tensor(CUTS).to("npu" if t is mindtorch else "cpu")
+        return t.view_as_real(getattr(t, name)(x)).cpu()
+
+    agree(run, digits=3)
+
+
+def test_xlog1py_of_zero_is_zero_on_npu():
+    def run(t):
+        device = "npu" if t is mindtorch else "cpu"
+        x, y = t.tensor([0.0, 0.0, 0.0, 2.0]), t.tensor([-0.5, float("nan"), -2.0, -1.0])
+        return t.special.xlog1py(x.to(device), y.to(device)).cpu()
 
     agree(run, digits=4)

@@ -58,6 +58,15 @@ def _linspace(
     return line.astype(ends.dtype).astype(out.dtype.np)
 
 
+def _complex_line(
+    start: complex, end: complex, steps: int, dtype: Dtype | None, device: Device
+) -> Tensor:
+    ends = [(n.real, n.imag) for n in map(complex, (start, end))]
+    parts = (aten.linspace(a, b, steps, device=device) for a, b in zip(*ends, strict=True))
+    line: Tensor = aten.to(aten.complex(*parts), dtype or dt.complex64)
+    return line
+
+
 op(
     "linspace(Number start, Number end, int steps, *, ScalarType? dtype=None, Device? device=None)"
     " -> Tensor",
@@ -65,7 +74,15 @@ op(
     infer=_line,
     cpu=_linspace,
     compute="raw",
-    aclnn=call("aclnnLinspace", "start", "end", "steps", "out"),
+    aclnn=call(
+        "aclnnLinspace",
+        "start",
+        "end",
+        "steps",
+        "out",
+        when=lambda a: a["out"].dtype.category != dt.COMPLEX,
+    ),
+    lower=_complex_line,
     grad={},
     unsupported={"bool": "linspace_cpu"},
     samples=lambda: [Sample(a) for a in ((0.0, 1.0, 5), (-2, 3, 7), (1.5, 1.5, 1), (0, 10, 0))],
@@ -90,7 +107,14 @@ op(
     infer=_eye,
     cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=out.dtype.np),
     compute="raw",
-    aclnn=call("aclnnEye", "n", lambda a: a["n"] if a["m"] is None else a["m"], "out"),
+    aclnn=call(
+        "aclnnEye",
+        "n",
+        lambda a: a["n"] if a["m"] is None else a["m"],
+        "out",
+        when=lambda a: a["out"].dtype.category != dt.COMPLEX,
+    ),
+    lower=lambda n, m, dtype, device: aten.to(aten.eye(n, m, device=device), dtype),
     grad={},
     samples=lambda: [Sample(a) for a in ((3,), (3, 3), (2, 4), (0, 2))],
     tolerance="exact",

@@ -186,12 +186,23 @@ def _matrices(*more: Any) -> Callable[..., Any]:
     return lambda: [Sample((Arg((3, 3), d, values=values), *more)) for d in ("float32", "float64")]
 
 
+def _inverse_by_solving(A: Tensor) -> Tensor:
+    identity = aten.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    try:
+        return aten._linalg_solve(A, aten.contiguous(aten.expand(identity, A.shape)))
+    except LinAlgError:
+        raise LinAlgError(
+            "linalg.inv: The inversion could not be completed because the input matrix is singular."
+        ) from None
+
+
 op(
     "linalg_inv(Tensor A) -> Tensor",
     summary="Inverse of square matrices `[*, N, N]`.",
     infer=square("linalg.inv"),
     cpu=_guarded("linalg.inv", np.linalg.inv),
-    aclnn=call("aclnnInverse", "A", "out"),
+    aclnn=call("aclnnInverse", "A", "out", when=lambda a: a["A"].dtype.category != dt.COMPLEX),
+    lower=_inverse_by_solving,
     grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))},
     samples=_matrices(),
     tolerance="composite",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
+from ...complex_parts import by_parts
 from ...costs import convolution, weight_gradient
 from ...rules import as_images, c_name
 from ...words import *
@@ -364,6 +365,18 @@ def _by_weight(
     return aten._convolution_weight_grad(*pair, weight, stride, padding, dilation, groups)
 
 
+def _of_parts(input: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
+    """Of complex numbers, by four convolutions of real ones."""
+    result = by_parts(lambda a, b: aten.convolution(a, b, None, *rest))(input, weight)
+    return result if bias is None else result + aten.reshape(bias, (-1, *(1,) * (input.ndim - 2)))
+
+
+def _weight_grad_of_parts(grad_output: Tensor, input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
+    like = aten.real(weight)
+    product = lambda a, b: aten._convolution_weight_grad(a, b, like, *rest)  # noqa: E731
+    return by_parts(product)(grad_output, input)
+
+
 def _by_bias(grad: Tensor) -> Tensor:
     return aten.sum(grad, (0, *range(2, grad.ndim)))
 
@@ -406,7 +419,9 @@ op(
         "groups",
         "out",
         "conv_math_type",
+        when=lambda a: a["input"].dtype.category != dt.COMPLEX,
     ),
+    lower=_of_parts,
     grad={"input": _by_input, "weight": _by_weight, "bias": _by_bias},
     unsupported={"bool": "slow_conv2d_cpu"},
     samples=_samples,
@@ -490,7 +505,9 @@ op(
         None,
         "out",
         None,
+        when=lambda a: a["input"].dtype.category != dt.COMPLEX,
     ),
+    lower=_weight_grad_of_parts,
     grad={"grad_output": _weight_grad_by_grad, "input": _weight_grad_by_input},
     unsupported={"bool": "slow_conv2d_cpu"},
     tolerance="accumulated",

@@ -18,6 +18,8 @@ from ...._tensor.dtype import (
     float64,
     from_numpy_dtype,
 )
+from ... import complex_functions
+from ...complex_parts import is_real
 from ...rules import (
     ANY_NUMBERS,
     WHOLE,
@@ -73,12 +75,17 @@ def elementary(
     surface: str = "both",
     unsupported: UnsupportedDtypes | None = None,
 ) -> None:
-    """A row whose integer input becomes the default dtype; samples from [low, high)."""
+    """A row whose integer input becomes the default dtype; samples from [low, high).
+
+    What `complex_functions` has a formula of, CANN's operator has for real numbers alone.
+    """
+    by_parts = getattr(complex_functions, name, None)
     op(
         f"{name}(Tensor self) -> Tensor",
         infer=pointwise("float"),
         cpu=cpu,
-        aclnn=call(aclnn, "self", "out"),
+        aclnn=call(aclnn, "self", "out", when=is_real if by_parts else None),
+        lower=by_parts,
         grad={"self": grad},
         unsupported=unsupported or {},
         samples=unary(low, high, (*FLOATS, "int64")),
@@ -119,6 +126,12 @@ def _sgn_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     along = aten.real(aten.conj_of(result) * grad)
     size = aten.abs(self)
     return aten.where(size == 0, 0.0, (grad - result * along) / size)
+
+
+def _acosh_grad(grad: Tensor, self: Tensor) -> Tensor:
+    if self.is_complex():  # the root of a product is no product of roots left of zero
+        return grad * _c(aten.rsqrt(self + 1) * aten.rsqrt(self - 1))
+    return grad * aten.rsqrt(self * self - 1)
 
 
 def _sinc(x: Array) -> Array:
@@ -248,11 +261,11 @@ elementary(
 )  # fmt: skip
 elementary(
     "asinh", np.arcsinh, "aclnnAsinh",
-    lambda grad, self: grad * aten.rsqrt(_c(self) * _c(self) + 1), rule="trigonometric",
+    lambda grad, self: grad * _c(aten.rsqrt(self * self + 1)), rule="trigonometric",
 )  # fmt: skip
 elementary(
     "acosh", np.arccosh, "aclnnAcosh",
-    lambda grad, self: grad * aten.rsqrt(_c(self) * _c(self) - 1),
+    _acosh_grad,
     1.1, 4, rule="trigonometric",
 )  # fmt: skip
 elementary(
@@ -304,7 +317,14 @@ op(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
     infer=pointwise(),
     cpu=lambda grad, y: grad * (y.dtype.type(1) - y * y),
-    aclnn=call("aclnnTanhBackward", "grad_output", "output", "out"),
+    aclnn=call(
+        "aclnnTanhBackward",
+        "grad_output",
+        "output",
+        "out",
+        when=lambda a: a["output"].dtype.category != COMPLEX,
+    ),
+    lower=lambda grad, output: grad * (1 - output * output),
     grad={
         "grad_output": lambda grad, output: aten.tanh_backward(grad, output),
         "output": lambda grad, grad_output, output: grad * grad_output * (output * -2),
@@ -505,7 +525,18 @@ test(
 
 
 def _floating(a: dict[str, Any]) -> bool:
-    return bool(a["self"].dtype.category >= FLOAT)
+    return bool(a["self"].dtype.category == FLOAT)
+
+
+def _of_both_parts(name: str) -> Callable[[Tensor], Tensor]:
+    """What asks of complex numbers' parts: all are finite, or one is infinite."""
+
+    def lower(self: Tensor) -> Tensor:
+        parts = getattr(aten, name)(aten.view_as_real(self))
+        together: Tensor = (aten.all if name == "isfinite" else aten.any)(parts, -1)
+        return together
+
+    return lower
 
 
 _ONLY_BOOL = "{name} does not support non-boolean outputs."
@@ -525,7 +556,8 @@ for _name, _cpu, _aclnn, _otherwise in (
     test(
         _name,
         _when_float(_cpu, _name == "isfinite"),
-        (call(_aclnn, "self", "out", when=_floating), call(_otherwise, "out")),
+        (call(_aclnn, "self", "out", when=_floating), call(_otherwise, "out", when=is_real)),
+        lower=_of_both_parts(_name) if _name in ("isfinite", "isinf") else None,
         **_ONE_SIDED.get(_name, {}),
     )
 test("signbit", lambda x: np.signbit(x) if x.dtype != bool else np.zeros(x.shape, bool),

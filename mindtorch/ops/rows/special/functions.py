@@ -187,15 +187,14 @@ unary(
 
 
 def _xlog1py(self: Any, other: Any) -> Tensor:
-    """self · log1p(other), zero where `self` is, though `other` be -1."""
+    """self · log1p(other), zero where `self` is, but of NaN."""
     if not isinstance(self, Tensor):
         self = aten.full((), self, dtype=_floating(other).dtype, device=other.device)
     if not isinstance(other, Tensor):
         other = aten.full((), other, dtype=_floating(self).dtype, device=self.device)
     dtype = result_type((self._geom, other._geom))
     self, other = aten.to(self, dtype), aten.to(other, dtype)
-    out = aten.logical_or(other <= -1, other == np.inf)
-    hidden = aten.logical_and(self == 0, out)  # where 0 meets what is infinite or no number
+    hidden = aten.logical_and(self == 0, other == other)
     product = aten.masked_fill(self, hidden, 0.0) * aten.log1p(other)
     return aten.where(hidden, aten.zeros_like(product), product)
 
