@@ -23,6 +23,9 @@ from .tracer import (
     Tracer as Tracer,
 )
 from .tracer import (
+    _assert_is_none as _assert_is_none,
+)
+from .tracer import (
     is_fx_symbolic_tracing as is_fx_symbolic_tracing,
 )
 from .tracer import (

@@ -646,7 +646,9 @@ class Graph:
                 if read.graph is not self:
                     raise RuntimeError(
                         f"Argument '{read}' of Node '{node}' does not belong to this Graph, but was"
-                        " used as an argument!"
+                        " used as an argument! If you are copying nodes from another graph, make"
+                        " sure to use ``arg_transform`` on node_copy() to remap values\n"
+                        f"{self}"
                     )
                 if read not in seen:
                     raise RuntimeError(

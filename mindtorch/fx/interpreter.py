@@ -63,8 +63,14 @@ class Interpreter:
         return None
 
     def _explain(self, error: Exception, node: Node) -> None:
-        if self.extra_traceback and hasattr(error, "add_note"):
-            error.add_note(f"While executing {node.format_node()}")
+        if self.extra_traceback:
+            text = f"{error.args[0]}\n\n" if error.args else ""
+            text += (
+                f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}\n"
+                "Use tlparse to see full graph."
+                " (https://github.com/pytorch/tlparse?tab=readme-ov-file#tlparse-parse-structured-pt2-logs)"
+            )
+            error.args = (text, *error.args[1:])
 
     def boxed_run(self, args_list: list[Any]) -> Any:
         """run() of a list, which is emptied."""

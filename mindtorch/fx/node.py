@@ -187,7 +187,7 @@ class Node:
         return_type: object = None,
     ):
         if op not in OPS:
-            raise AssertionError(op)
+            raise AssertionError(f"op '{op}' is not in _legal_ops")
         if op == "call_function" and not callable(target):
             raise ValueError(
                 f"Node [graph = {graph}, name = '{name}'] target {target} has type"

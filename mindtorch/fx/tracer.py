@@ -170,6 +170,9 @@ def _assert_is_none(value: object, message: str) -> None:
         raise AssertionError(message)
 
 
+_assert_is_none.__module__ = "mindtorch.fx._symbolic_trace"  # where torch has it, and code names it
+
+
 def _tensors_of(module: Module, prefix: str) -> Iterator[tuple[Any, str]]:
     """Tensors that are attributes of modules and neither parameters nor buffers: where they are."""
     for name, value in module.__dict__.items():

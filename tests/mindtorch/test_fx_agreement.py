@@ -263,3 +263,27 @@ def test_a_graph_modules_class_is_its_own_and_takes_another_forward():
     ours, theirs = map(run, LIBS)
     assert ours[0].replace("mindtorch", "torch") == theirs[0]
     assert ours[1:] == theirs[1:]
+
+
+def explanations(lib):
+    """What is said of runs and graphs that fail, and the code of an argument that is None."""
+    fx = lib.fx
+    module = fx.symbolic_trace(lib.nn.Sequential(lib.nn.Linear(3, 4)))
+
+    def said(call, *args):
+        try:
+            return call(*args)
+        except Exception as error:
+            return type(error).__name__, str(error)
+
+    yield said(fx.Interpreter(module).run, lib.ones(2, 5))
+    yield said(fx.Graph().create_node, "other", "x")
+    specialized = fx.symbolic_trace(
+        lambda x, n=None: x + 1 if n is None else x, concrete_args={"n": None}
+    )
+    yield specialized.code, said(specialized, lib.ones(1), 3)
+
+
+def test_failures_are_explained_as_in_torch():
+    for ours, theirs in zip(explanations(mindtorch), explanations(torch), strict=True):
+        assert str(ours).replace("mindtorch", "torch") == str(theirs)

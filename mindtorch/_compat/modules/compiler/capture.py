@@ -416,7 +416,8 @@ class CapturedCall:
     def _backend_of(self, module: GraphModule) -> Callable[..., Any]:
         """What the backend gives for a graph; BackendCompilerFailed where it raises."""
         try:
-            return self.backend(module, self.arguments)  # type: ignore[no-any-return]
+            run: Callable[..., Any] = self.backend(module, self.arguments)
+            return run
         except Exception as error:
             if SETTINGS["mindtorch._dynamo.config"]["suppress_errors"]:
                 return module.forward

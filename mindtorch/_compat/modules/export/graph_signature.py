@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
 
 @dataclass
@@ -81,6 +82,25 @@ class OutputSpec:
         return f"{self.arg.name}: {self.kind.name}{target}"
 
 
+def _targets_of(kind: InputKind | OutputKind) -> Any:
+    """A property: nodes of a kind, and the names in the module's state that they stand for."""
+
+    def targets(signature: ExportGraphSignature) -> Mapping[str, str]:
+        specs = (*signature.input_specs, *signature.output_specs)
+        return {s.arg.name: str(s.target) for s in specs if s.kind is kind}
+
+    return property(targets)
+
+
+def _names_of(kind: InputKind) -> Any:
+    """A property: names in the module's state that inputs of a kind stand for."""
+
+    def names(signature: ExportGraphSignature) -> tuple[str, ...]:
+        return tuple(str(s.target) for s in signature.input_specs if s.kind is kind)
+
+    return property(names)
+
+
 @dataclass
 class ExportGraphSignature:
     """The placeholders and results of a graph, in their order."""
@@ -88,36 +108,22 @@ class ExportGraphSignature:
     input_specs: list[InputSpec]
     output_specs: list[OutputSpec]
 
-    def _targets(self, kind: InputKind) -> dict[str, str]:
-        return {s.arg.name: str(s.target) for s in self.input_specs if s.kind is kind}
-
-    def _results(self, kind: OutputKind) -> dict[str, str]:
-        return {s.arg.name: str(s.target) for s in self.output_specs if s.kind is kind}
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters that are inputs."""
-        return tuple(self._targets(InputKind.PARAMETER).values())
-
-    @property
-    def buffers(self) -> tuple[str, ...]:
-        """Names of the buffers that are inputs."""
-        return tuple(self._targets(InputKind.BUFFER).values())
+    parameters = _names_of(InputKind.PARAMETER)
+    buffers = _names_of(InputKind.BUFFER)
+    lifted_tensor_constants = _names_of(InputKind.CONSTANT_TENSOR)
+    lifted_custom_objs = _names_of(InputKind.CUSTOM_OBJ)
+    inputs_to_parameters = _targets_of(InputKind.PARAMETER)
+    inputs_to_buffers = _targets_of(InputKind.BUFFER)
+    inputs_to_lifted_tensor_constants = _targets_of(InputKind.CONSTANT_TENSOR)
+    inputs_to_lifted_custom_objs = _targets_of(InputKind.CUSTOM_OBJ)
+    buffers_to_mutate = _targets_of(OutputKind.BUFFER_MUTATION)
+    parameters_to_mutate = _targets_of(OutputKind.PARAMETER_MUTATION)
+    user_inputs_to_mutate = _targets_of(OutputKind.USER_INPUT_MUTATION)
 
     @property
     def non_persistent_buffers(self) -> tuple[str, ...]:
         """Names of those that are no part of the state."""
         return tuple(str(s.target) for s in self.input_specs if s.persistent is False)
-
-    @property
-    def lifted_tensor_constants(self) -> tuple[str, ...]:
-        """Names of tensors that are neither."""
-        return tuple(self._targets(InputKind.CONSTANT_TENSOR).values())
-
-    @property
-    def lifted_custom_objs(self) -> tuple[str, ...]:
-        """None: there are no such objects."""
-        return ()
 
     @property
     def user_inputs(self) -> tuple[object, ...]:
@@ -130,36 +136,6 @@ class ExportGraphSignature:
         """Nodes of the results."""
         arguments = [s.arg for s in self.output_specs if s.kind is OutputKind.USER_OUTPUT]
         return tuple(a.value if isinstance(a, ConstantArgument) else a.name for a in arguments)
-
-    @property
-    def inputs_to_parameters(self) -> Mapping[str, str]:
-        """Nodes of parameters and their names."""
-        return self._targets(InputKind.PARAMETER)
-
-    @property
-    def inputs_to_buffers(self) -> Mapping[str, str]:
-        """Nodes of buffers and their names."""
-        return self._targets(InputKind.BUFFER)
-
-    @property
-    def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
-        """Nodes of other tensors and their names."""
-        return self._targets(InputKind.CONSTANT_TENSOR)
-
-    @property
-    def buffers_to_mutate(self) -> Mapping[str, str]:
-        """Results that become buffers, and the buffers' names."""
-        return self._results(OutputKind.BUFFER_MUTATION)
-
-    @property
-    def user_inputs_to_mutate(self) -> Mapping[str, str]:
-        """Results that become inputs, and the inputs' names."""
-        return self._results(OutputKind.USER_INPUT_MUTATION)
-
-    @property
-    def parameters_to_mutate(self) -> Mapping[str, str]:
-        """Results that become parameters, and the parameters' names."""
-        return self._results(OutputKind.PARAMETER_MUTATION)
 
     @property
     def backward_signature(self) -> None:
