@@ -305,6 +305,11 @@ def _convolution(
     return result
 
 
+def _dense(grad: Tensor) -> Tensor:
+    """A gradient that is expanded, as that of a sum, as elements that native kernels read."""
+    return aten.contiguous(grad) if 0 in grad.stride() else grad
+
+
 def _by_input(
     grad: Tensor,
     input_geom: Geometry,
@@ -330,8 +335,9 @@ def _by_input(
                 strict=True,
             )
         )
+    flow = _dense(grad)
     result = aten.convolution(
-        grad, aten.conj_of(weight), None, stride, padding, dilation, not transposed, extra, groups
+        flow, aten.conj_of(weight), None, stride, padding, dilation, not transposed, extra, groups
     )
     for d, size in enumerate(input_geom.shape[2:], 2):
         # An output padding of a stride and more leaves windows that no input made.
@@ -361,7 +367,7 @@ def _by_weight(
         if any(padded):
             input = aten.constant_pad_nd(input, padded)
     input = aten.conj_of(input)
-    pair = (input, grad) if transposed else (grad, input)
+    pair = (input, _dense(grad)) if transposed else (_dense(grad), input)
     return aten._convolution_weight_grad(*pair, weight, stride, padding, dilation, groups)
 
 
