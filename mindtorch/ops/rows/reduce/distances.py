@@ -39,11 +39,13 @@ def _by_products(rows: int, columns: int, mode: str | None) -> bool:
 
 
 def _euclidean(x1: Tensor, x2: Tensor) -> Tensor:
-    """√(x1² + x2² - 2 x1 x2ᵀ) as one product, without the differences of all pairs in memory."""
-    products = x1 @ aten.transpose(x2, -2, -1)
-    squares = [aten.sum(x * x, -1) for x in (x1, x2)]
-    sums = aten.unsqueeze(squares[0], -1) + aten.unsqueeze(squares[1], -2)
-    squared = aten.clamp_min(sums - 2 * products, 0)
+    """√(x1² + x2² - 2 x1 x2ᵀ) as one product of rows with their squares and ones beside them, as
+    torch's `_euclidean_dist`, without the differences of all pairs in memory."""
+    squares = [aten.sum(x * x, (-1,), True) for x in (x1, x2)]
+    ones = [aten.ones_like(s) for s in squares]
+    left = aten.cat([x1 * -2, squares[0], ones[0]], -1)
+    right = aten.cat([x2, ones[1], squares[1]], -1)
+    squared = aten.clamp_min(left @ aten.transpose(right, -2, -1), 0)
     same = squared == 0  # where the root has no derivative torch gives 0
     return aten.masked_fill(aten.sqrt(aten.masked_fill(squared, same, 1)), same, 0)
 
