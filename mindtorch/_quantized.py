@@ -15,6 +15,7 @@ import mindtorch
 
 from ._compat.argument_errors import parsed
 from ._compat.refusals import without_kernel
+from ._compat.warn_once import warn_once
 from ._dispatch.overrides import EVERY
 from ._functional.printing import _add_suffixes, values_text
 from ._functional.queries import Named
@@ -224,6 +225,12 @@ def float_of(value: Any) -> Any:
 
 def make(ints: Tensor, scales: Any, zeros: Any, axis: int | None, kind: Dtype) -> QuantizedTensor:
     """A quantised tensor of these parts, unchecked."""
+    warn_once(
+        "torch.quantize_per_tensor, torch.quantize_per_channel and other quantized tensor creation"
+        " functions that produce tensors with dtype torch.quint8, torch.qint8, and torch.qint32"
+        " are deprecated and will be removed in a future PyTorch release. Please see"
+        " https://github.com/pytorch/pytorch/issues/184982 for more information."
+    )
     tensor: QuantizedTensor = object.__new__(QuantizedTensor)
     g = ints._geom
     tensor._geom = geometry(g.shape, g.strides, g.offset, g.dtype, g.device)

@@ -371,7 +371,10 @@ class CustomOpDef:
             self._rule = rule
             return rule
 
-        return put_rule if fn is None else put_rule(fn)
+        if fn is None:
+            return put_rule
+        put_rule(fn)
+        return None
 
     def register_autocast(self, device_type: str, cast_inputs: Dtype) -> None:
         """Cast floating inputs where autocast is on."""

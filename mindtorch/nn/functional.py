@@ -23,6 +23,8 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'mindtorch.nn.functional' has no attribute '{name}'")
     function: Callable[..., Any]
+    if name == "grad":
+        return import_module("mindtorch.nn.grad")
     if name in _OF_ATTENTION:
         function = getattr(import_module("mindtorch.ops.rows.nn.attention"), name)
     elif name.endswith("_with_indices") and name not in LAYERS:

@@ -20,10 +20,16 @@ def _gradient(
     convolve: Callable[..., Tensor], operands: list[Tensor], at: int, grad_output: Tensor,
     options: Sequence[Any],
 ) -> Tensor:  # fmt: skip
+    other = operands[1 - at]
+    further = mindtorch.is_grad_enabled() and (other.requires_grad or grad_output.requires_grad)
     with mindtorch.enable_grad():
         operands[at].requires_grad_()
         output = convolve(*operands, None, *options)
-        (gradient,) = mindtorch.autograd.grad(output, operands[at], grad_output)
+        (gradient,) = mindtorch.autograd.grad(
+            output, operands[at], grad_output, create_graph=further
+        )
+    if gradient.grad_fn is not None:
+        gradient._fn.label = "ConvolutionBackwardBackward0"
     return gradient
 
 
@@ -32,7 +38,7 @@ def _by_input(dims: int) -> Callable[..., Tensor]:
         input_size: Sequence[int], weight: Tensor, grad_output: Tensor, stride: Sizes = 1,
         padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1,
     ) -> Tensor:  # fmt: skip
-        operands = [grad_output.new_zeros(tuple(input_size)), weight.detach()]
+        operands = [grad_output.new_zeros(tuple(input_size)), weight]
         convolve = getattr(functional, f"conv{dims}d")
         return _gradient(convolve, operands, 0, grad_output, (stride, padding, dilation, groups))
 
@@ -48,7 +54,7 @@ def _by_weight(dims: int) -> Callable[..., Tensor]:
         input: Tensor, weight_size: Sequence[int], grad_output: Tensor, stride: Sizes = 1,
         padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1,
     ) -> Tensor:  # fmt: skip
-        operands = [input.detach(), grad_output.new_zeros(tuple(weight_size))]
+        operands = [input, grad_output.new_zeros(tuple(weight_size))]
         convolve = getattr(functional, f"conv{dims}d")
         return _gradient(convolve, operands, 1, grad_output, (stride, padding, dilation, groups))
 

@@ -37,13 +37,17 @@ def test_names_that_torch_lacks_are_not_there():
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_gradients_of_convolutions(dims):
     def run(lib):
-        grad = importlib.import_module(f"{lib.__name__}.nn.grad")
+        grad = lib.nn.functional.grad
         x = lib.arange(2.0 * 2 * 5**dims).reshape(2, 2, *[5] * dims).sin()
         w = lib.arange(4.0 * 3**dims).reshape(2, 2, *[3] * dims).cos()
         out = getattr(lib.nn.functional, f"conv{dims}d")(x, w, stride=2, padding=1)
         of_input = getattr(grad, f"conv{dims}d_input")(x.shape, w, out, 2, 1)
         of_weight = getattr(grad, f"conv{dims}d_weight")(x, w.shape, out, 2, 1)
-        return of_input.sum(), of_weight.sum(), of_input[0, 1].contiguous()
+        w.requires_grad_()
+        further = getattr(grad, f"conv{dims}d_input")(x.shape, w, out, 2, 1)
+        (second,) = lib.autograd.grad(further.square().sum(), w)
+        name = type(further.grad_fn).__name__
+        return of_input.sum(), of_weight.sum(), of_input[0, 1].contiguous(), second.sum(), name
 
     agree(run, digits=3)
 

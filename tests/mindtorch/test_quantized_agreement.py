@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import pytest
 from agreement import agree
@@ -79,3 +80,15 @@ def test_what_quantised_tensors_refuse(name):
 
 def test_a_quantised_tensor_is_pickled():
     agree(lambda t: repr(pickle.loads(pickle.dumps(quantized(t)))))
+
+
+def test_a_quantised_tensor_warns_of_its_end():
+    def run(t):
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            t.set_warn_always(True)
+            quantized(t)
+            t.set_warn_always(False)
+        return [(w.category.__name__, str(w.message).partition(" (Triggered")[0]) for w in log][:1]
+
+    agree(run)
