@@ -14,8 +14,9 @@ REFUSED = (
     "export.draft_export", "package.PackageExporter",
     "utils.cpp_extension.load", "distributed.fsdp.FullyShardedDataParallel",
     "distributed.checkpoint.save", "distributed.optim.ZeroRedundancyOptimizer",
-    "distributed.rpc.init_rpc", "distributed.pipelining.pipeline", "quantization.QuantStub",
-    "ao.quantization.prepare", "utils.mobile_optimizer.optimize_for_mobile",
+    "distributed.rpc.init_rpc", "distributed.pipelining.pipeline",
+    "quantization.QConfigMapping", "ao.quantization.quantize_fx.prepare_fx",
+    "utils.mobile_optimizer.optimize_for_mobile",
     "sparse.to_sparse_semi_structured", "utils.benchmark.Fuzzer",
 )  # fmt: skip
 
