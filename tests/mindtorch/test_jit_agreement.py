@@ -86,6 +86,13 @@ def story(lib, path):
     files = {"note": ""}
     loaded = jit.load(buffer, _extra_files=files)
     yield loaded, lib.equal(loaded(two), layers(two))
+    again = io.BytesIO()
+    traced.save(str(path.with_name(f"{lib.__name__}.pt")))
+    jit.save(traced, again)
+    again.seek(0)
+    reloaded = jit.load(again)
+    yield reloaded, lib.equal(reloaded(two), layers(two))
+    yield lib.equal(jit.load(str(path.with_name(f"{lib.__name__}.pt")))(two), layers(two))
     yield refusal(jit.load, "/no/file.pt")
     function = jit.script(scope["plus"])
     yield type(function), function.name, function(ones, 3), function(ones)

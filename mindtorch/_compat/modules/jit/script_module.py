@@ -73,7 +73,7 @@ class TracedModule(ScriptModule):
     __module__ = "mindtorch.jit._trace"
 
     def _get_name(self) -> str:
-        return self.original_name
+        return super()._get_name() if "_loaded" in self.__dict__ else self.original_name
 
 
 class TopLevelTracedModule(TracedModule):
@@ -104,7 +104,8 @@ _KINDS = {k.__name__: k for k in (RecursiveScriptModule, TracedModule, TopLevelT
 
 
 def _loaded(kind: str, original: type[Module], members: dict[str, object]) -> ScriptModule:
-    return _remade(_KINDS[kind], original, members)
+    """A module of a file, which torch shows as a scripted one."""
+    return _remade(_KINDS[kind], original, {**members, "_loaded": True})
 
 
 _TABLES = ("_parameters", "_buffers", "_modules")
