@@ -48,7 +48,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         if "_optimizer_step_pre_hooks" not in vars(self):  # wraps another, whose step has hooks
             return step(*args, **kwargs)
         for hook in (*_global_pre.values(), *self._optimizer_step_pre_hooks.values()):
-            result = hook(self, (self, *args), kwargs)
+            result = hook(self, args, kwargs)
             if result is None:
                 continue
             if not (isinstance(result, tuple) and len(result) == 2):
@@ -56,11 +56,11 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     f"{step} must return None or a tuple of (new_args, new_kwargs), "
                     f"but got {result}."
                 )
-            (self, *args), kwargs = result
+            args, kwargs = result
         with record_function(f"Optimizer.step#{type(self).__name__}.step"):
             out = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_post.values()):
-            hook(self, (self, *args), kwargs)
+            hook(self, args, kwargs)
         return out
 
     hooked.hooked = True  # type: ignore[attr-defined]
