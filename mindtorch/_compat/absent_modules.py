@@ -48,7 +48,6 @@ SECOND: dict[str, str] = {
     "distributed.distributed_c10d": "distributed",
     "distributed.rpc.api": "distributed.rpc",
     "nn.modules.channelshuffle": "nn.modules.pixelshuffle",
-    "nn.utils.memory_format": "nn.utils",
     "signal.windows.windows": "signal.windows",
     "utils.benchmark.utils": "utils.benchmark",
     "utils.benchmark.utils.common": "utils.benchmark",

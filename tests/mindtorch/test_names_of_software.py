@@ -68,7 +68,7 @@ def test_modules_to_be_refused_are_torchs():
 
 
 @pytest.mark.parametrize(
-    "name", ["fx.annotate", "distributed.fsdp.wrap", "nn.quantized", "ao.nn.quantized.modules.conv"]
+    "name", ["fx.annotate", "distributed.fsdp.wrap", "nn.quantizable", "nn.quantized.functional"]
 )
 def test_the_names_of_a_refused_module_are_torchs(name):
     pytest.importorskip("torch", reason="torch is the oracle")
