@@ -18,6 +18,8 @@ class Adafactor(Optimizer):
     """Adam-like steps whose second moment is kept as a row and a
     column (torch document of Adafactor)."""
 
+    refuses_complex = True
+
     def __init__(
         self,
         params: ParamsT,

@@ -16,6 +16,13 @@ from .optimizer import Optimizer, ParamsT
 
 __all__ = ["LBFGS"]
 
+_MEMORY = ["d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss"]
+
+
+def _real(value: Tensor) -> Tensor:
+    """A view of a complex tensor by its real and imaginary parts; a real one as it is."""
+    return mindtorch.view_as_real(value) if value.is_complex() else value
+
 
 class LBFGS(Optimizer):
     """Quasi-Newton steps; `step` needs a closure that clears
@@ -51,12 +58,13 @@ class LBFGS(Optimizer):
         parts = []
         for p in self._params:
             grad = mindtorch.zeros_like(p.data) if p.grad is None else p.grad
-            parts.append(grad.reshape(-1))
+            grad = grad.to_dense() if grad.is_sparse else grad
+            parts.append(_real(grad).reshape(-1))
         return mindtorch.cat(parts)
 
     def _move(self, length: Any, direction: Any) -> None:
         start = 0
-        for p in self._params:
+        for p in map(_real, self._params):
             size = p.numel()
             p.add_(direction[start : start + size].reshape(p.shape), alpha=float(length))
             start += size
@@ -86,16 +94,17 @@ class LBFGS(Optimizer):
         evaluations, iterations = 1, 0
         if float(grad.abs().max()) <= group["tolerance_grad"]:
             return first
+        memory = {name: state.get(name) for name in _MEMORY}
         while iterations < group["max_iter"]:
             iterations += 1
             state["n_iter"] += 1
-            direction = self._direction(state, grad, group["history_size"])
+            direction = self._direction(state, memory, grad)
             before = loss
-            state["prev_flat_grad"], state["prev_loss"] = grad.clone(), loss
-            first_time = state["n_iter"] == 1
-            length = (
-                min(1.0, 1.0 / float(grad.abs().sum())) * group["lr"] if first_time else group["lr"]
-            )
+            memory["prev_flat_grad"], memory["prev_loss"] = grad.clone(), loss
+            length = group["lr"]
+            if state["n_iter"] == 1:
+                length = min(1.0, 1.0 / grad.abs().sum()) * length
+            memory["d"], memory["t"] = direction, length
             slope = float(grad.dot(direction))
             if slope > -group["tolerance_change"]:
                 break
@@ -103,13 +112,14 @@ class LBFGS(Optimizer):
             loss, grad, length, used = self._advance(
                 evaluate, direction, length, loss, grad, slope, last
             )
-            state["d"], state["t"] = direction, length
+            memory["t"] = length
             evaluations += used
             state["func_evals"] += used
             if evaluations >= group["max_eval"] or self._done(
                 grad, direction, length, loss, before
             ):
                 break
+        state.update(memory)
         return first
 
     def _done(
@@ -158,29 +168,30 @@ class LBFGS(Optimizer):
         self._move(length, direction)
         return loss, grad, length, used
 
-    def _direction(self, state: dict[str, Any], grad: Tensor, history: int) -> Tensor:
+    def _direction(self, state: dict[str, Any], memory: dict[str, Any], grad: Tensor) -> Tensor:
         """-H g by the two-loop recursion over the kept pairs (y, s)."""
         if state["n_iter"] == 1:
-            state.update(d=grad.neg(), old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
-            return state["d"]
-        y = grad.sub(state["prev_flat_grad"])
-        s = state["d"].mul(state["t"])
-        product = float(y.dot(s))
+            memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            return grad.neg()
+        history = self.param_groups[0]["history_size"]
+        y = grad.sub(memory["prev_flat_grad"])
+        s = memory["d"].mul(memory["t"])
+        product = y.dot(s)
         if product > 1e-10:
-            if len(state["old_dirs"]) == history:
+            if len(memory["old_dirs"]) == history:
                 for name in ("old_dirs", "old_stps", "ro"):
-                    state[name].pop(0)
-            state["old_dirs"].append(y)
-            state["old_stps"].append(s)
-            state["ro"].append(1.0 / product)
-            state["H_diag"] = product / float(y.dot(y))
+                    memory[name].pop(0)
+            memory["old_dirs"].append(y)
+            memory["old_stps"].append(s)
+            memory["ro"].append(1.0 / product)
+            memory["H_diag"] = product / y.dot(y)
         weights = state.setdefault("al", [None] * history)
-        pairs = list(zip(state["old_dirs"], state["old_stps"], state["ro"], strict=True))
+        pairs = list(zip(memory["old_dirs"], memory["old_stps"], memory["ro"], strict=True))
         q = grad.neg()
         for i, (y, s, ro) in reversed(list(enumerate(pairs))):
-            weights[i] = float(s.dot(q)) * ro
+            weights[i] = s.dot(q) * ro
             q = q.add(y, alpha=-weights[i])
-        q = q.mul(state["H_diag"])
+        q = q.mul(memory["H_diag"])
         for (y, s, ro), weight in zip(pairs, weights, strict=False):
-            q = q.add(s, alpha=weight - float(y.dot(q)) * ro)
+            q = q.add(s, alpha=weight - y.dot(q) * ro)
         return q

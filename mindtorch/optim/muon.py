@@ -46,6 +46,8 @@ def _scaled(lr: float, how: str | None, shape: Any) -> float:
 class Muon(Optimizer):
     """p -= lr · scale · orthogonal(momentum), for matrices (Jordan et al., 2024)."""
 
+    refuses_complex = True
+
     def __init__(
         self,
         params: ParamsT,

@@ -55,6 +55,7 @@ class Optimizer(HookedOptimizer):
     defaults: dict[str, Any]
     # What follows the class's name in the error for a sparse gradient; None where one is taken.
     sparse_refusal: str | None = "does not support sparse gradients"
+    refuses_complex = False
 
     @staticmethod
     def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> Any:
@@ -174,8 +175,29 @@ class Optimizer(HookedOptimizer):
                         if p.grad.is_sparse and self.sparse_refusal:
                             name = getattr(self, "_refuses_as", type(self).__name__)
                             raise RuntimeError(f"{name} {self.sparse_refusal}")
-                        self._update(p, p.grad, group)
+                        if p.is_complex():
+                            self._update_parts(p, p.grad, group)
+                        else:
+                            self._update(p, p.grad, group)
         return loss
+
+    def _update_parts(self, p: Tensor, grad: Tensor, group: Group) -> None:
+        """Updates a complex parameter by its real and imaginary parts; its state is complex.
+
+        RuntimeError where the formula has no such form.
+        """
+        if self.refuses_complex:
+            raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+        parts, state = mindtorch.view_as_real(p), self.state[p]
+        views = {name: _parts(value) for name, value in state.items()}
+        self.state[parts] = dict(views)
+        try:
+            self._update(parts, mindtorch.view_as_real(grad), group)
+        finally:
+            for name, value in self.state.pop(parts).items():
+                if name not in views or value is not views[name]:
+                    whole = isinstance(value, Tensor) and value.shape == parts.shape
+                    state[name] = mindtorch.view_as_complex(value) if whole else value
 
     def _update(self, p: Any, grad: Any, group: Group) -> None:
         """Updates one parameter in place."""
@@ -230,6 +252,12 @@ class Optimizer(HookedOptimizer):
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in self._hooks("load_state_dict_post").values():
             hook(self)
+
+
+def _parts(value: Any) -> Any:
+    """A complex tensor `[...]` as a view `[..., 2]`; anything else as it is."""
+    complex_one = isinstance(value, Tensor) and value.is_complex()
+    return mindtorch.view_as_real(value) if complex_one else value
 
 
 def _name_params(group: Group) -> None:

@@ -8,6 +8,7 @@ import mindtorch
 
 from .._functional.queries import sparse_coo
 from .._tensor.tensor import Tensor
+from ._convert import arange, flat, unflat
 from ._functions import handles
 from ._tensor import HANDLERS, SparseTensor, make
 
@@ -31,6 +32,17 @@ def embedding_sparse_backward(
         where, rows = where.index_select(0, rows_left), rows.index_select(0, rows_left)
     places = where.reshape(1, -1).to(mindtorch.int64)
     return make(sparse_coo, (places,), rows, (num_weights, size))
+
+
+@handles("_first_of_each")
+def first_of_each(gradient: SparseTensor) -> SparseTensor:
+    """Each place once: what came for a place that is listed twice is the same both times."""
+    sizes = gradient.shape[: gradient._parts[0].shape[0]]
+    places = flat(gradient._parts[0], sizes)
+    numbers, where = mindtorch.unique(places, sorted=True, return_inverse=True)
+    at = mindtorch.zeros_like(numbers).scatter_(0, where, arange(len(where), where.device))
+    values = gradient._vals.index_select(0, at)
+    return make(sparse_coo, (unflat(numbers, sizes),), values, gradient.shape, True)
 
 
 def _into_rows(name: str, sign: int) -> Any:

@@ -100,8 +100,10 @@ class SparseTensor(Tensor):
         return self._vals
 
     def _as_gradient(self, gradient: Tensor) -> SparseTensor:
-        """A gradient of the values as one of this tensor."""
-        return make(self._layout, self._parts, gradient, self.shape, self._coalesced)
+        """A gradient of the values as one of this tensor: each place once."""
+        whole = make(self._layout, self._parts, gradient, self.shape, self._coalesced)
+        once = self._coalesced or self._layout in COMPRESSED
+        return whole if once else HANDLERS["_first_of_each"](whole)
 
     @property
     def grad(self) -> SparseTensor | None:
@@ -182,6 +184,9 @@ class SparseTensor(Tensor):
     def share_memory_(self) -> Any:
         """Refused: indices and values have memory, each of their own."""
         raise NotImplementedError(f"Cannot access storage of {_impl(self)}")
+
+    def __setitem__(self, *_: object) -> None:
+        raise TypeError("Cannot assign to a sparse tensor")
 
     def set_(self, *_: object, **__: object) -> Any:
         """Refused: there is no storage to take."""

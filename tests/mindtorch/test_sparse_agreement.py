@@ -238,6 +238,25 @@ def test_gradients_go_through_values_that_were_given():
     agree(run)
 
 
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda lib, x, d: lib.sparse.mm(x, d),
+        lambda lib, x, d: lib.sparse.sum(x),
+        lambda lib, x, d: x.to_dense().pow(2),
+        lambda lib, x, d: (x * 2).to_dense(),
+        lambda lib, x, d: x.coalesce().values(),
+    ],
+)
+def test_a_place_listed_twice_has_one_gradient(build):
+    def run(lib):
+        x = lib.sparse_coo_tensor([[0, 1, 0], [2, 1, 2]], [1.0, 2.0, 3.0], (2, 3)).requires_grad_()
+        build(lib, x, lib.arange(6.0).reshape(3, 2)).sum().backward()
+        return repr(x.grad.coalesce()).replace("mindtorch.", "torch."), x.grad.to_dense()
+
+    agree(run)
+
+
 def test_autograd_grad_gives_a_sparse_gradient():
     def run(lib):
         sparse = lib.tensor([[1.0, 0], [0, 3]]).to_sparse().requires_grad_()

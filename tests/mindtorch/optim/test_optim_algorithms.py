@@ -41,6 +41,39 @@ def test_steps_are_torchs(case: tuple[str, dict[str, Any]]) -> None:
     compare(lambda optim, values: getattr(optim, name)(values, **kwargs), steps=9)
 
 
+@pytest.mark.parametrize("case", [*CASES, ("LBFGS", {"max_iter": 1}), ("Muon", {})], ids=str)
+def test_complex_parameters_step_by_their_parts(case: tuple[str, dict[str, Any]]) -> None:
+    name, kwargs = case
+
+    def steps(library: Any) -> Any:
+        p = library.tensor([[1 + 2j, -0.7j], [0.3, 2 - 1j]], requires_grad=True)
+        optimizer = getattr(library.optim, name)([p], **kwargs)
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            value = ((p * (1 - 0.5j)).abs() ** 2).sum() + p.imag.sum()
+            value.backward()
+            return value
+
+        for _ in range(4):
+            optimizer.step(closure)
+        state = optimizer.state_dict()["state"].get(0, {})
+        shown = {k: v.tolist() for k, v in state.items() if hasattr(v, "is_complex")}
+        return p.tolist(), list(state), shown
+
+    try:
+        expected = steps(torch)
+    except (RuntimeError, ValueError) as error:
+        with pytest.raises(type(error), match=str(error)):
+            steps(mindtorch)
+        return
+    found = steps(mindtorch)
+    assert found[1] == expected[1]
+    np.testing.assert_allclose(found[0], expected[0], rtol=2e-5, atol=1e-6)
+    for key, value in expected[2].items():
+        np.testing.assert_allclose(found[2][key], value, rtol=1e-4, atol=1e-6, err_msg=key)
+
+
 @pytest.mark.parametrize("search", [None, "strong_wolfe"])
 def test_lbfgs_reaches_torchs_minimum(search: str | None) -> None:
     def make(optim: Any, values: Any) -> Any:
