@@ -34,7 +34,7 @@ def saved_names(node: Any, raw: bool = False) -> dict[str, Callable[[], object]]
     `raw`: the saved tensors themselves, which take hooks.
     """
     rule = formula(node.op)
-    readers: dict[str, partial[object]] = {}
+    readers: dict[str, Callable[[], object]] = {}
     theirs = NAMES.get(node.name(), {})
     names = [theirs.get(a.name, a.name) for a in rule.op.schema.args]
     for place, read in enumerate(rule.saved):
@@ -44,7 +44,8 @@ def saved_names(node: Any, raw: bool = False) -> dict[str, Callable[[], object]]
         if raw and (value is None or type(value) is tuple):
             readers[name] = partial(SavedTensor, node, place)
     if raw:
-        return {n: r for n, r in readers.items() if r.func is SavedTensor}
+        partials = {n: r for n, r in readers.items() if isinstance(r, partial)}
+        return {n: r for n, r in partials.items() if r.func is SavedTensor}
     for i in _shown_arguments(rule):
         readers.setdefault(names[i], partial(_plain, node.args[i]))
     for i in {i for target in rule.targets for how, i in target.reads if how == "geom"}:

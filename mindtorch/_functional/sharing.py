@@ -150,5 +150,6 @@ def send_copies(*kinds: type[Tensor]) -> None:
     """Undo send_shared, in a process whose tensors are read after it has ended."""
     from multiprocessing.reduction import ForkingPickler
 
+    reducers: dict[type, object] = vars(ForkingPickler)["_extra_reducers"]
     for kind in kinds:
-        ForkingPickler._extra_reducers.pop(kind, None)  # type: ignore[attr-defined]
+        reducers.pop(kind, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, overload
 
 import mindtorch
@@ -101,7 +102,8 @@ class Distribution:
 
     def _instance_for_expand(self: OwnT, instance: Distribution | None) -> OwnT:
         """What the `expand` of a class of this package fills."""
-        ours = (c for c in type(self).__mro__ if c.__init__.__module__.startswith(__package__))
+        home = attrgetter("__init__.__module__")
+        ours = (c for c in type(self).__mro__ if home(c).startswith(__package__))
         owner = next(ours)
         if owner is Distribution and instance is None:
             raise NotImplementedError

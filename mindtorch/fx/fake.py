@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from .._autograd.grad_mode import LOCAL
 from .._dispatch.overrides import TorchFunctionMode
@@ -114,6 +114,7 @@ class FakeTensor(Tensor):
     fake_mode: FakeTensorMode
     fake_device: Device
     constant: Tensor | None = None
+    _is_param: bool
 
     @classmethod
     def __torch_function__(
@@ -128,23 +129,7 @@ class FakeTensor(Tensor):
     def device(self) -> Device:
         return self._geom.device if SUBCLASS.off else self.fake_device
 
-    @property
-    def is_meta(self) -> bool:
-        return bool(self.device.type == "meta")
-
-    @property
-    def is_cpu(self) -> bool:
-        return bool(self.device.type == "cpu")
-
-    @property
-    def is_cuda(self) -> bool:
-        return bool(self.device.type == "cuda")
-
-    @property
-    def is_npu(self) -> bool:
-        return bool(self.device.type == "npu")
-
-    def numpy(self, *, force: bool = False) -> None:
+    def numpy(self, *_: object, force: bool = False) -> NoReturn:
         """Refused: there are no values."""
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
 
@@ -171,6 +156,14 @@ class FakeTensor(Tensor):
         device = self.fake_device
         suffix = f"device='{device}', " if device.type != "cpu" else ""
         return text.replace("device='meta', ", suffix, 1)
+
+
+def _is_on(kind: str) -> property:
+    return property(lambda fake: bool(fake.device.type == kind))
+
+
+for _kind in ("meta", "cpu", "cuda", "npu"):
+    setattr(FakeTensor, f"is_{_kind}", _is_on(_kind))
 
 
 _DEFAULT: list[FakeTensorMode] = []
@@ -301,7 +294,7 @@ class FakeTensorMode(TorchFunctionMode):
             if value._geom.device.type != "meta":
                 return self.from_tensor(value)
             object.__setattr__(value, "__class__", FakeTensor)
-            value.fake_mode, value.fake_device = self, device
+            value.__dict__.update(fake_mode=self, fake_device=device)
             return value
 
         return tree_map(wrap, result)

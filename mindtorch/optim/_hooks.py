@@ -63,7 +63,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             hook(self, args, kwargs)
         return out
 
-    hooked.hooked = True  # type: ignore[attr-defined]
+    hooked.__dict__["hooked"] = True
     return hooked
 
 
@@ -97,9 +97,9 @@ class HookedOptimizer:
             step = FunctionType(walk.__code__, walk.__globals__, "step", walk.__defaults__)
             functools.update_wrapper(step, walk, assigned=("__doc__", "__annotations__"))
             step.__module__, step.__qualname__ = cls.__module__, f"{cls.__qualname__}.step"
-            del step.__wrapped__
+            del step.__dict__["__wrapped__"]
         if step is not None and not getattr(step, "hooked", False):
-            cls.step = with_hooks(step)  # type: ignore[attr-defined]
+            setattr(cls, "step", with_hooks(step))  # noqa: B010
 
     def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Runs `hook(optimizer, args, kwargs)` before step; it may give new (args, kwargs)."""

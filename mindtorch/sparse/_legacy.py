@@ -74,7 +74,7 @@ setattr(SparseTensor, "new", _new)  # noqa: B010
 
 def legacy_types() -> dict[str, type]:
     """`FloatTensor` and the others, by name."""
-    types = {}
+    types: dict[str, type] = {}
     for name in _NAMES:
         scope = {"dtype": getattr(mindtorch, name), "__module__": "torch.sparse"}
         legacy = f"{scope['dtype'].legacy}Tensor"

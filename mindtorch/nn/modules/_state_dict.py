@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import mindtorch
@@ -42,7 +43,7 @@ class _Loading:
         self.state: OrderedDict[str, Any] = OrderedDict(state_dict)
         self.metadata: Any = getattr(state_dict, "_metadata", None)
         if self.metadata is not None:
-            self.state._metadata = self.metadata  # type: ignore[attr-defined]
+            self.state.__dict__["_metadata"] = self.metadata
         self.strict = strict
         self.assign = assign
         self.missing: list[str] = []
@@ -256,7 +257,7 @@ class StateDict:
     def _take(self, name: str, tensor: Tensor, loaded: Tensor, assign: bool) -> None:
         with mindtorch.no_grad():
             if ON_CONVERSION["swap"]:
-                new = tensor.module_load(loaded, assign=assign)
+                new: Tensor = methodcaller("module_load", loaded, assign=assign)(tensor)
                 if new is loaded or new is tensor:
                     raise RuntimeError(
                         "module_load returned one of self or other, please .detach() the result if"

@@ -93,7 +93,8 @@ class RNNBase(Module):
         self._all_weights.append(list(shapes))
 
     def _init_flat_weights(self) -> None:
-        self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        names = self._flat_weights_names
+        self._flat_weights: list[Any] = [getattr(self, name, None) for name in names]
         self._flat_weight_refs = [None if w is None else ref(w) for w in self._flat_weights]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -340,10 +341,10 @@ def _check(
     for name, value in (("bias", bias), ("batch_first", batch_first)):
         if not isinstance(value, bool):
             raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
-    for name, value in (("input_size", inputs), ("hidden_size", hidden)):
-        if not isinstance(value, int):
-            raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
-        if value <= 0:
+    for name, size in (("input_size", inputs), ("hidden_size", hidden)):
+        if not isinstance(size, int):
+            raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
+        if size <= 0:
             raise ValueError(f"{name} must be greater than zero")
     if layers <= 0:
         raise ValueError("num_layers must be greater than zero")

@@ -83,7 +83,11 @@ class PackedSequence(_Packed):
 
     def pin_memory(self) -> PackedSequence:
         """The same with its tensors in pinned memory."""
-        return type(self)(*(None if t is None else t.pin_memory() for t in self))
+
+        def pinned(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor.pin_memory()
+
+        return type(self)(self.data.pin_memory(), *map(pinned, self[1:]))
 
 
 def _casting(name: str) -> Any:
@@ -97,9 +101,8 @@ def _casting(name: str) -> Any:
     return cast
 
 
-for _name in ("double", "float", "half", "long", "int", "short"):
-    setattr(PackedSequence, _name, _casting(_name))
-PackedSequence.char, PackedSequence.byte = _casting("int8"), _casting("uint8")
+for _name in ("double", "float", "half", "long", "int", "short", "char", "byte"):
+    setattr(PackedSequence, _name, _casting({"char": "int8", "byte": "uint8"}.get(_name, _name)))
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:

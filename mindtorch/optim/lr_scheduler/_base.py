@@ -184,5 +184,5 @@ def _track_steps(optimizer: Any) -> None:
         self._opt_called = True
         return original(self, *args, **kwargs)
 
-    tracked._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    tracked.__dict__["_wrapped_by_lr_sched"] = True
     optimizer.step = types.MethodType(tracked, optimizer)

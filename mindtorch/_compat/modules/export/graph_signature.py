@@ -86,7 +86,8 @@ def _targets_of(kind: InputKind | OutputKind) -> Any:
     """A property: nodes of a kind, and the names in the module's state that they stand for."""
 
     def targets(signature: ExportGraphSignature) -> Mapping[str, str]:
-        specs = (*signature.input_specs, *signature.output_specs)
+        inputs: list[InputSpec | OutputSpec] = [*signature.input_specs]
+        specs = [*inputs, *signature.output_specs]
         return {s.arg.name: str(s.target) for s in specs if s.kind is kind}
 
     return property(targets)

@@ -123,7 +123,7 @@ def isinstance(obj: object, target_type: object) -> bool:
             and len(obj) == len(inner)
             and all(isinstance(v, kind) for v, kind in zip(obj, inner, strict=True))
         )
-    return builtins.isinstance(obj, origin or target_type)
+    return builtins.isinstance(obj, origin or typing.cast(type, target_type))
 
 
 def _traced_once(
@@ -157,7 +157,8 @@ def _traced_once(
 
 
 def trace(
-    func: object, example_inputs: object = None, optimize: object = None, check_trace: bool = True,
+    func: Callable[..., Any], example_inputs: object = None, optimize: object = None,
+    check_trace: bool = True,
     *_: object, strict: bool = True, example_kwarg_inputs: dict[str, object] | None = None,
     **__: object,
 ) -> object:  # fmt: skip

@@ -80,7 +80,8 @@ class TracedInput(Tensor):
         name, decisions = getattr(func, "__name__", ""), state.CURRENT.decisions
 
         def run() -> object:
-            return super(TracedInput, cls).__torch_function__(func, types, args, kwargs or {})
+            usual: Callable[..., object] = getattr(super(TracedInput, cls), "__torch_function__")  # noqa: B009
+            return usual(func, types, args, kwargs or {})
 
         if decisions is None:
             return run()

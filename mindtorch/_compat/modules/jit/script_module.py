@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from typing import Any, NoReturn
 
@@ -32,7 +32,7 @@ class ScriptModule(Module):
         """The original's class."""
         return f"original_name={self.original_name}"
 
-    def save(self, f: Any, **kwargs: object) -> None:
+    def save(self, f: Any, **kwargs: Mapping[str, object] | None) -> None:
         """torch.jit.save of this module."""
         from . import save
 
@@ -209,7 +209,7 @@ class ScriptFunction:
 
     inlined_graph = graph
 
-    def save(self, f: Any, **kwargs: object) -> None:
+    def save(self, f: Any, **kwargs: Mapping[str, object] | None) -> None:
         """torch.jit.save of this function."""
         from . import save
 

@@ -58,7 +58,7 @@ def _copy_infer(self: Geometry, src: Geometry, non_blocking: bool = False) -> Ge
     return preserved(self)
 
 
-_copy_infer.crosses_devices = True  # type: ignore[attr-defined]
+_copy_infer.__dict__["crosses_devices"] = True
 
 op(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
@@ -96,7 +96,7 @@ def _cast(self: Array, *_: object, out: Geometry) -> Array:
     return cast
 
 
-_to_copy.crosses_devices = True  # type: ignore[attr-defined]
+_to_copy.__dict__["crosses_devices"] = True
 
 
 op(

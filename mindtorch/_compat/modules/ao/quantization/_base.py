@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import mindtorch as torch
 from mindtorch import Tensor
@@ -23,6 +23,7 @@ from .utils import (
     validate_qmin_qmax,
 )
 
+T = TypeVar("T")
 _EPS = torch.finfo(torch.float32).eps
 
 
@@ -61,6 +62,11 @@ def _with_callable_args(
     return _PartialWrapper(partial(cls_or_self)).with_callable_args(**kwargs)
 
 
+def _overridden_freely(method: Callable[..., T]) -> Callable[..., T]:
+    """`method`, whose overrides may have other arguments."""
+    return method
+
+
 class ObserverBase(ABC, Module):
     """What notes statistics in `forward` and gives scales in `calculate_qparams`."""
 
@@ -73,6 +79,7 @@ class ObserverBase(ABC, Module):
     def forward(self, x: Tensor) -> Tensor: ...
 
     @abstractmethod
+    @_overridden_freely
     def calculate_qparams(self, **kwargs: object) -> Any: ...
 
     with_args = classmethod(_with_args)
@@ -177,6 +184,7 @@ class FakeQuantizeBase(ABC, Module):
     def forward(self, x: Tensor) -> Tensor: ...
 
     @abstractmethod
+    @_overridden_freely
     def calculate_qparams(self, **kwargs: object) -> Any: ...
 
     def enable_fake_quant(self, enabled: bool = True) -> None:

@@ -169,7 +169,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
             least, start, end = error, left, right
         return self.min_val + width * start, self.min_val + width * (end + 1)
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scale [1] and the zero point [1]."""
         if self.min_val == float("inf") and self.max_val == float("-inf"):
             warnings.warn(

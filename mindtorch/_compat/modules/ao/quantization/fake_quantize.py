@@ -81,7 +81,7 @@ class FakeQuantize(FakeQuantizeBase):
         if greatest > torch.iinfo(dtype).max:
             raise AssertionError("quant_max out of bound")
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The observer's scale and zero point."""
         return self.activation_post_process.calculate_qparams()
 
@@ -143,7 +143,7 @@ class FixedQParamsFakeQuantize(FakeQuantize):
                 f" qscheme:{self.qscheme}"
             )
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """What was given."""
         return self.scale, self.zero_point
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from typing import Any
+from typing import Any, NoReturn
 
 import mindtorch as torch
 from mindtorch import Tensor
@@ -92,7 +92,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         self.min_val.copy_(torch.min(least, self.min_val))
         self.max_val.copy_(torch.max(greatest, self.max_val))
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scale [1] and the zero point [1]."""
         return self._calculate_qparams(self.min_val, self.max_val)
 
@@ -187,7 +187,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
     def _widened(self, least: Tensor, greatest: Tensor) -> tuple[Tensor, Tensor]:
         return torch.min(least, self.min_val), torch.max(greatest, self.max_val)
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scales [C] and the zero points [C]."""
         return self._calculate_qparams(self.min_val, self.max_val)
 
@@ -254,7 +254,7 @@ class FixedQParamsObserver(ObserverBase):
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - torch's name
         return X
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """What was given."""
         return self.scale, self.zero_point
 
@@ -265,7 +265,7 @@ class _Passing(ObserverBase):
     def forward(self, x: Tensor) -> Tensor:
         return x
 
-    def calculate_qparams(self) -> Any:  # type: ignore[override]
+    def calculate_qparams(self) -> NoReturn:
         raise Exception(f"calculate_qparams should not be called for {type(self).__name__}")
 
 
@@ -336,7 +336,7 @@ def get_observer_state_dict(mod: Module) -> OrderedDict[str, Any]:
     """The entries of `mod.state_dict()` that observers wrote."""
     state = mod.state_dict()
     result = OrderedDict((k, v) for k, v in state.items() if "activation_post_process" in k)
-    result._metadata = state._metadata  # type: ignore[attr-defined]
+    result.__dict__["_metadata"] = state.__dict__["_metadata"]
     return result
 
 

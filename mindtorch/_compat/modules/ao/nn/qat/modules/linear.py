@@ -47,7 +47,7 @@ class Linear(nn.Linear):
         device: torch.device | None = None, dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         factory = {"device": device, "dtype": dtype}
-        super().__init__(in_features, out_features, bias, **factory)
+        super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
         attach_weight_observer(self, qconfig, factory_kwargs=factory)
 
     def forward(self, input: Tensor) -> Tensor:

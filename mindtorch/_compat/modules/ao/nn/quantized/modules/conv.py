@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import mindtorch as torch
 from mindtorch import Tensor, nn
+from mindtorch._quantized import QuantizedTensor
 from mindtorch.nn import functional as F
 from mindtorch.nn.modules.utils import _pair, _single, _triple
 
@@ -103,8 +104,9 @@ class _ConvNd(WeightedQuantizedModule):
 
         name = f"conv{self._dims}d{'_relu' if self._relu else ''}"
         result = weighted(
-            input, weight, bias, self.scale, self.zero_point, self._relu, name, product, 1
-        )
+            cast(QuantizedTensor, input), weight, bias, self.scale, self.zero_point, self._relu,
+            name, product, 1,
+        )  # fmt: skip
         formats = {2: torch.channels_last, 3: torch.channels_last_3d}
         if self._dims not in formats:
             return result

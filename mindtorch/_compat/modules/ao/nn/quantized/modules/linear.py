@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import mindtorch as torch
 from mindtorch import Tensor, nn
+from mindtorch._quantized import QuantizedTensor
 from mindtorch.nn.utils.fusion import fuse_linear_bn_weights
 from mindtorch.nn.utils.parametrize import type_before_parametrizations
 
@@ -111,8 +112,7 @@ class Linear(WeightedQuantizedModule):
     def forward(self, x: Tensor) -> Tensor:
         weight, bias = self._weight_bias()
         return weighted(
-            x,  # type: ignore[arg-type]
-            weight, bias, self.scale, self.zero_point, self._relu,
+            cast(QuantizedTensor, x), weight, bias, self.scale, self.zero_point, self._relu,
             "linear_relu" if self._relu else "linear", lambda a, w: torch.matmul(a, w.t()), -1,
         )  # fmt: skip
 
