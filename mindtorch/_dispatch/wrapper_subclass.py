@@ -102,6 +102,11 @@ def make_wrapper_subclass(
     `__torch_dispatch__` of the class is given each row's operator. Gradients are those of the
     tensors that it wraps: NotImplementedError for `requires_grad`.
     """
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
     if not hasattr(cls, "__torch_dispatch__"):
         raise RuntimeError(
             f"{cls.__name__} must define __torch_dispatch__ to be made by _make_wrapper_subclass"

@@ -260,7 +260,8 @@ def _extended(input: Tensor, dim: int, left: int, right: int, mode: str) -> Tens
 def _refuse_reflection(input: Tensor, dim: int, left: int, right: int) -> None:
     if left >= input.size(dim) or right >= input.size(dim):
         raise RuntimeError(
-            "Argument #4: Padding size should be less than the corresponding input dimension, "
+            f"Argument #{4 + 2 * (input.ndim - 1 - dim)}: Padding size should be less than the"
+            " corresponding input dimension, "
             f"but got: padding ({left}, {right}) at dimension {dim} of input {list(input.shape)}"
         )
 

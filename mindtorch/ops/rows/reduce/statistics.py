@@ -709,6 +709,14 @@ op(
 )  # fmt: skip
 
 
+def _logsumexp_infer(self: Any, dim: Any, keepdim: bool = False) -> Any:
+    if dim in ((), []) and self.shape and 0 not in self.shape and not keepdim:
+        wide = [1] * len(self.shape)  # torch adds the maxima in place, with no dimension taken off
+        raise RuntimeError(f"output with shape [] doesn't match the broadcast shape {wide}")
+    kind = None if self.dtype.category >= dt.FLOAT else dt.get_default_dtype()
+    return reduction("same")(self, dim, keepdim, kind)
+
+
 def _logsumexp(self: Array, dim: tuple[int, ...], keepdim: bool, *, out: Any) -> Array:
     self = self.astype(out.dtype.np, copy=False)  # torch takes integers, too
     axes = _np_axes(dim, self)
@@ -732,9 +740,7 @@ def _logsumexp_lower(self: Tensor, dim: tuple[int, ...], keepdim: bool = False) 
 op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     summary="log(sum(exp(x))) along `dim`, without overflow.",
-    infer=lambda self, dim, keepdim=False: reduction("same")(
-        self, dim, keepdim, None if self.dtype.category >= dt.FLOAT else dt.get_default_dtype()
-    ),
+    infer=_logsumexp_infer,
     cpu=_logsumexp,
     aclnn=call(
         "aclnnLogSumExp",
