@@ -592,6 +592,16 @@ def _nan_to_num(x: Array, nan: float | None, posinf: float | None, neginf: float
     return np.nan_to_num(x, copy=True, nan=nan or 0.0, posinf=high, neginf=low)
 
 
+def _nan_to_num_lower(
+    self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    limits: Any = finfo(self.dtype)
+    high, low = (limits.max if posinf is None else posinf, limits.min if neginf is None else neginf)
+    result = aten.masked_fill(self, aten.isnan(self), nan or 0.0)
+    result = aten.masked_fill(result, aten.eq(self, float("inf")), high)
+    return aten.masked_fill(result, aten.eq(self, float("-inf")), low)
+
+
 op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     infer=pointwise(),
@@ -607,8 +617,9 @@ op(
         # The bounds travel as float, which does not hold float64's.
         when=lambda a: a["self"].dtype is not float64,
     ),
+    lower=_nan_to_num_lower,
     grad={"self": lambda grad, self: grad * aten.to(aten.isfinite(self), grad.dtype)},
-    samples=unary(dtypes=("float32", "float16", "int64")),
+    samples=unary(dtypes=("float32", "float64", "float16", "int64")),
     tolerance="exact",
     out="{name}: dtype of out: {Got} should be same as input: {Want}",
     inplace=True,
