@@ -11,7 +11,7 @@ from weakref import ref
 from .._tensor.slots import NodeSlots, inherit
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
-from .grad_mode import LOCAL, MODES
+from .grad_mode import LOCAL, MODES, no_grad
 
 counter = itertools.count(1)
 LEAF = -(1 << 62)
@@ -196,7 +196,8 @@ class Packed:
     def __init__(self, tensor: Tensor, hooks: Any):
         self.edge = (tensor._fn, tensor._nr)
         version = tensor._storage.value
-        self.packed = hooks[0](tensor)
+        with no_grad():
+            self.packed = hooks[0](tensor)
         if tensor._storage.value != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import socket
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -49,12 +50,12 @@ from ._points import (
     send,
     send_object_list,
 )
-from ._store import HashStore, Store
+from ._store import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
 
 __all__ = [
-    "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistributedError",
-    "DistributedNotAvailableError", "GroupMember", "HashStore", "P2POp", "ProcessGroup", "ReduceOp",
-    "Store", "Work",
+    "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError",
+    "DistributedError", "DistributedNotAvailableError", "FileStore", "GroupMember", "HashStore",
+    "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
     "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
     "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank",
@@ -147,12 +148,19 @@ def init_process_group(
             raise AssertionError("world_size must be positive if using store")
         if rank < 0:
             raise AssertionError("rank must be non-negative if using store")
-        if world_size > 1:
-            raise NotImplementedError(
-                "init_process_group: a store of one process joins no others; use init_method"
-            )
-        init_method = "tcp://localhost:0"  # which a process alone does not open
+        init_method = _meeting_place(store, rank, world_size)
     _group.start(backend, init_method, limit, world_size, rank)
+
+
+def _meeting_place(store: Store, rank: int, world_size: int) -> str:
+    """Where the processes of a store meet: a free port of rank 0's machine."""
+    if world_size == 1:
+        return "tcp://localhost:0"  # which a process alone does not open
+    host = getattr(store, "host", "localhost")
+    if rank == 0:
+        with socket.create_server(("", 0)) as free:
+            store.set("mindtorch/address", f"tcp://{host}:{free.getsockname()[1]}")
+    return store.get("mindtorch/address").decode()
 
 
 def new_group(

@@ -1,26 +1,86 @@
-"""Owns HashStore: values by key within one process, for groups of one and for tests."""
+"""Owns the stores: bytes by key that threads, processes of a machine, or of several, share."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import socketserver
+import struct
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import Any, BinaryIO
 
 from ._mesh import DistributedError
+
+_POLL_SECONDS = 0.01
+
+
+class DistStoreError(DistributedError):
+    """A key that nobody set in time, or a store that is not reached."""
+
+
+class _Table:
+    """The values of a store, and what is done to them at once."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+        self.changed = threading.Condition(threading.RLock())
+
+    def set(self, key: str, value: bytes) -> None:
+        with self.changed:
+            self.values[key] = value
+            self.changed.notify_all()
+
+    def read(self, key: str) -> bytes | None:
+        return self.values.get(key)
+
+    def add(self, key: str, amount: int) -> int:
+        with self.changed:
+            total = int(self.values.get(key, b"0")) + amount
+            self.set(key, str(total).encode())
+            return total
+
+    def append(self, key: str, value: bytes) -> None:
+        with self.changed:
+            self.set(key, self.values.get(key, b"") + value)
+
+    def compare_set(self, key: str, expected: bytes, desired: bytes) -> bytes:
+        with self.changed:
+            value = self.values.get(key)
+            if value == expected or (value is None and not expected):
+                self.set(key, desired)
+            elif value is None:
+                return expected
+            return self.values[key]
+
+    def check(self, keys: Sequence[str]) -> bool:
+        return all(key in self.values for key in keys)
+
+    def delete_key(self, key: str) -> bool:
+        with self.changed:
+            return self.values.pop(key, None) is not None
+
+    def num_keys(self) -> int:
+        return len(self.values)
+
+    def list_keys(self) -> list[str]:
+        return list(self.values)
 
 
 class Store:
     """What processes that meet share: bytes by key (torch.distributed.Store)."""
 
+    timeout = timedelta(seconds=300)
 
-class HashStore(Store):
-    """A store that the threads of one process share."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, bytes] = {}
-        self._changed = threading.Condition(threading.RLock())
-        self.timeout = timedelta(seconds=300)
+    def _call(self, name: str, *args: Any) -> Any:
+        """Do what the table's method of that name does."""
+        raise NotImplementedError(f"{type(self).__name__} has no {name}")
 
     def set_timeout(self, timeout: timedelta) -> None:
         """How long `get` and `wait` wait for a key."""
@@ -28,54 +88,269 @@ class HashStore(Store):
 
     def set(self, key: str, value: str | bytes) -> None:
         """Keep a value."""
-        with self._changed:
-            self._values[key] = value.encode() if isinstance(value, str) else bytes(value)
-            self._changed.notify_all()
+        self._call("set", key, _as_bytes(value))
 
     def get(self, key: str) -> bytes:
-        """A value; DistributedError where nobody sets it in time."""
+        """A value; DistStoreError where nobody sets it in time."""
         self.wait([key])
-        return self._values[key]
+        value: bytes = self._call("read", key)
+        return value
 
     def add(self, key: str, amount: int) -> int:
         """Count up; a key that nobody has set begins at 0."""
-        with self._changed:
-            total = int(self._values.get(key, b"0")) + amount
-            self._values[key] = str(total).encode()
-            self._changed.notify_all()
-            return total
+        total: int = self._call("add", key, int(amount))
+        return total
+
+    def append(self, key: str, value: str | bytes) -> None:
+        """Put a value behind the key's."""
+        self._call("append", key, _as_bytes(value))
 
     def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
         """Set the key where it has the expected value, or where none is there or expected."""
-        with self._changed:
-            value = self._values.get(key)
-            if value == expected_value.encode() or (value is None and not expected_value):
-                self.set(key, desired_value)
-            elif value is None:
-                return expected_value.encode()
-            return self._values[key]
+        pair = _as_bytes(expected_value), _as_bytes(desired_value)
+        value: bytes = self._call("compare_set", key, *pair)
+        return value
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        """The values of keys."""
+        return [self.get(key) for key in keys]
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
+        """Keep the values of keys."""
+        for key, value in zip(keys, values, strict=True):
+            self.set(key, value)
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Until all keys are set; DistributedError where that takes longer than `timeout`."""
+        """Until all keys are set; DistStoreError where that takes longer than `timeout`."""
         limit = self.timeout if timeout is None else timeout
         deadline = time.monotonic() + limit.total_seconds()
-        with self._changed:
-            while not self.check(keys):
-                if not self._changed.wait(max(deadline - time.monotonic(), 0)):
-                    waited = int(limit.total_seconds() * 1000)
-                    raise DistributedError(
-                        f"wait timeout after {waited}ms, keys: {', '.join(f'/{k}' for k in keys)}"
-                    )
+        while not self.check(keys):
+            if time.monotonic() > deadline:
+                raise self._too_late(keys, limit)
+            time.sleep(_POLL_SECONDS)
+
+    def _too_late(self, keys: Sequence[str], limit: timedelta) -> Exception:
+        waited, names = int(limit.total_seconds() * 1000), ", ".join(f"/{key}" for key in keys)
+        return DistStoreError(f"wait timeout after {waited}ms, keys: {names}")
 
     def check(self, keys: Sequence[str]) -> bool:
         """Whether all keys are set."""
-        return all(key in self._values for key in keys)
+        return bool(self._call("check", list(keys)))
 
     def delete_key(self, key: str) -> bool:
         """Whether there was such a key."""
-        with self._changed:
-            return self._values.pop(key, None) is not None
+        return bool(self._call("delete_key", key))
 
     def num_keys(self) -> int:
         """How many keys are set."""
-        return len(self._values)
+        return int(self._call("num_keys"))
+
+    def list_keys(self) -> list[str]:
+        """The keys that are set."""
+        return list(self._call("list_keys"))
+
+    def has_extended_api(self) -> bool:
+        """Whether `append`, `multi_get` and `multi_set` are one request each in torch."""
+        return True
+
+
+class HashStore(Store):
+    """A store that the threads of one process share."""
+
+    def __init__(self) -> None:
+        self._table = _Table()
+
+    def _call(self, name: str, *args: Any) -> Any:
+        return getattr(self._table, name)(*args)
+
+    def _too_late(self, keys: Sequence[str], limit: timedelta) -> Exception:
+        return DistStoreError("Wait timeout")
+
+
+class PrefixStore(Store):
+    """Another store's keys that begin with `prefix/`."""
+
+    def __init__(self, prefix: str, store: Store) -> None:
+        self.prefix, self.underlying_store = prefix, store
+        self.timeout = store.timeout
+
+    def _call(self, name: str, *args: Any) -> Any:
+        key, *rest = args or (None,)
+        if isinstance(key, list):
+            return self.underlying_store._call(name, [f"{self.prefix}/{k}" for k in key], *rest)
+        if key is None:
+            return self.underlying_store._call(name)
+        return self.underlying_store._call(name, f"{self.prefix}/{key}", *rest)
+
+    def _too_late(self, keys: Sequence[str], limit: timedelta) -> Exception:
+        names = [f"{self.prefix}/{key}" for key in keys]
+        return self.underlying_store._too_late(names, limit)
+
+
+class FileStore(Store):
+    """A store that the processes of one machine share by a file, which grows by each change.
+
+    The last of `world_size` processes removes the file.
+    """
+
+    def __init__(self, file_name: str, world_size: int = -1) -> None:
+        self.path, self._world_size = file_name, world_size
+        self._table, self._read = _Table(), 0
+        self._call("add", "cleanup/", 1)
+
+    def _call(self, name: str, *args: Any) -> Any:
+        with self._locked() as file:
+            file.seek(self._read)
+            for line in file:
+                change, *values = _decoded(line)
+                getattr(self._table, change)(*values)
+            before = dict(self._table.values)
+            result = getattr(self._table, name)(*args)
+            if self._table.values != before:
+                file.write(_encoded([name, *args]) + b"\n")
+                file.flush()
+            self._read = file.tell()
+        return result
+
+    def delete_key(self, key: str) -> bool:
+        """True, as torch's store of a file says of keys that were never there too."""
+        self._call("delete_key", key)
+        return True
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[BinaryIO]:
+        with open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # which closing ends
+            yield file
+
+    def _too_late(self, keys: Sequence[str], limit: timedelta) -> Exception:
+        return RuntimeError("Wait timeout")
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            if self._call("add", "cleanup/", -1) <= 0 < self._world_size:
+                os.remove(self.path)
+
+
+class TCPStore(Store):
+    """A store that processes reach at `host:port`, where the one with `is_master` keeps it.
+
+    Frames are JSON: nothing that arrives is run. Whoever reaches the port may read and write.
+    """
+
+    def __init__(
+        self, host_name: str, port: int, world_size: int | None = None, is_master: bool = False,
+        timeout: timedelta = Store.timeout, wait_for_workers: bool = True,
+        multi_tenant: bool = False, master_listen_fd: int | None = None, use_libuv: bool = True,
+    ) -> None:  # fmt: skip
+        self.host, self.timeout = host_name, timeout
+        self._server = _Server(("", port), _Handler) if is_master else None
+        self.port: int = self._server.server_address[1] if self._server else port
+        if self._server:
+            threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._lock = threading.Lock()
+        self._socket = self._connected()
+        if wait_for_workers and world_size:
+            self.add("init/", 1)
+            deadline = time.monotonic() + timeout.total_seconds()
+            while is_master and self.add("init/", 0) < world_size:
+                if time.monotonic() > deadline:
+                    raise DistStoreError(
+                        f"Timed out after {int(timeout.total_seconds()) + 1} seconds waiting for"
+                        f" clients. {self.add('init/', 0)}/{world_size} clients joined."
+                    )
+                time.sleep(_POLL_SECONDS)
+
+    def _connected(self) -> socket.socket:
+        deadline = time.monotonic() + self.timeout.total_seconds()
+        while True:
+            try:
+                return socket.create_connection((self.host, self.port), timeout=5)
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise DistStoreError(
+                        f"The client socket has failed to connect to {self.host}:{self.port}"
+                        f" ({error}); is the process with is_master there?"
+                    ) from error
+                time.sleep(_POLL_SECONDS)
+
+    def _call(self, name: str, *args: Any) -> Any:
+        with self._lock:
+            _send(self._socket, [name, *args])
+            answer = _receive(self._socket)
+        if answer is None:
+            raise DistStoreError(f"the store at {self.host}:{self.port} is gone")
+        return answer[0]
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self._socket.close()
+            if self._server is not None and not sys.is_finalizing():  # its thread is gone then
+                self._server.shutdown()
+                self._server.server_close()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address, daemon_threads = True, True
+
+    def __init__(self, *args: Any) -> None:
+        self.table = _Table()
+        super().__init__(*args)
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    """One client's requests, by turns."""
+
+    server: _Server
+    _METHODS = frozenset(name for name in vars(_Table) if not name.startswith("_"))
+
+    def handle(self) -> None:
+        while (request := _receive(self.request)) is not None:
+            name, *args = request
+            if name not in self._METHODS:
+                return
+            _send(self.request, [getattr(self.server.table, name)(*args)])
+
+
+def _as_bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _encoded(values: list[Any]) -> bytes:
+    def bare(value: object) -> object:
+        if isinstance(value, bytes):
+            return {"bytes": value.decode("latin-1")}
+        return [bare(v) for v in value] if isinstance(value, list) else value
+
+    return json.dumps(bare(values)).encode()
+
+
+def _decoded(data: bytes) -> list[Any]:
+    def of(pairs: dict[str, str]) -> bytes:
+        return pairs["bytes"].encode("latin-1")
+
+    values: list[Any] = json.loads(data, object_hook=of)
+    return values
+
+
+def _send(connection: socket.socket, values: list[Any]) -> None:
+    data = _encoded(values)
+    connection.sendall(struct.pack("!Q", len(data)) + data)
+
+
+def _receive(connection: socket.socket) -> list[Any] | None:
+    """The next frame; None where the other end is gone."""
+    connection.settimeout(None)
+    try:
+        head = connection.recv(8, socket.MSG_WAITALL)
+        if len(head) < 8:
+            return None
+        size, data = struct.unpack("!Q", head)[0], b""
+        while len(data) < size:
+            part = connection.recv(min(size - len(data), 1 << 20))
+            if not part:
+                return None
+            data += part
+    except OSError:
+        return None
+    return _decoded(data)

@@ -98,27 +98,3 @@ def test_proofs_of_one_role_or_nonce_are_not_those_of_another() -> None:
         for nonces in (("1", "2"), ("2", "1"), ("12", ""))
     }
     assert len(proofs) == 12
-
-
-def _of_a_store(lib):
-    """What a store of one process keeps, and a group that begins by one."""
-    store = lib.distributed.HashStore()
-    store.set("a", "1")
-    yield store.get("a"), store.add("n", 2), store.add("n", 3), store.get("n"), store.num_keys()
-    yield store.check(["a"]), store.check(["b"]), store.delete_key("a"), store.delete_key("a")
-    yield store.compare_set("c", "", "x"), store.compare_set("c", "no", "y"), store.get("c")
-    for options in ({"world_size": 0, "rank": 0}, {"world_size": 1}):
-        try:
-            lib.distributed.init_process_group("gloo", store=store, **options)
-        except Exception as error:
-            yield type(error), str(error)
-    lib.distributed.init_process_group("gloo", store=store, world_size=1, rank=0)
-    yield lib.distributed.get_rank(), lib.distributed.get_world_size()
-    lib.distributed.destroy_process_group()
-
-
-def test_a_store_of_one_process_begins_a_group():
-    torch = pytest.importorskip("torch", reason="torch is the oracle")
-    import mindtorch
-
-    assert list(_of_a_store(mindtorch)) == list(_of_a_store(torch))
