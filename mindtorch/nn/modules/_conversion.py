@@ -52,12 +52,14 @@ class Conversion:
 
     def _converted(self, name: str, parameter: Parameter, new: Tensor) -> Parameter:
         """The parameter with new contents, or a new one where that is asked for."""
-        wrapper = hasattr(type(new), "__torch_dispatch__")  # what it wraps moves with it
-        if not (wrapper or ON_CONVERSION["swap"] or ON_CONVERSION["overwrite"]):
+        # What a wrapper holds moves with it.
+        swap = ON_CONVERSION["swap"] or hasattr(type(new), "__torch_dispatch__")
+        unlike = hasattr(type(parameter), "__torch_dispatch__")
+        if not (swap or unlike or ON_CONVERSION["overwrite"]):
             parameter.data = new
             return parameter
         fresh = Parameter(new, requires_grad=parameter.requires_grad)
-        if wrapper or ON_CONVERSION["swap"]:
+        if swap:
             mindtorch.utils.swap_tensors(parameter, fresh)
             return parameter
         self._parameters[name] = fresh
