@@ -18,13 +18,13 @@ from ._compat.refusals import without_kernel
 from ._compat.warn_once import warn_once
 from ._dispatch.overrides import EVERY
 from ._functional.printing import _add_suffixes, values_text
-from ._functional.queries import Named
+from ._functional.queries import NamedConstant
 from ._tensor.dtype import dtype as Dtype
 from ._tensor.geometry import Size, geometry
 from ._tensor.tensor import Tensor
 
 
-class qscheme(Named):  # noqa: N801 - torch's name
+class qscheme(NamedConstant):  # noqa: N801 - torch's name
     """How scales are laid out; known by its name."""
 
 

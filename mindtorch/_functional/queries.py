@@ -24,7 +24,7 @@ from .creation import sizes_of, tensor
 from .publish import FUNCTIONS, surface
 
 
-class Named:
+class NamedConstant:
     """One of a few objects of a kind; a copy is the object itself."""
 
     def __init__(self, name: str):
@@ -37,11 +37,11 @@ class Named:
         return self.name
 
 
-class memory_format(Named):  # noqa: N801 - torch's name
+class memory_format(NamedConstant):  # noqa: N801 - torch's name
     """How a new tensor is to be laid out."""
 
 
-class layout(Named):  # noqa: N801 - torch's name
+class layout(NamedConstant):  # noqa: N801 - torch's name
     """How a tensor stores its elements: tensors here are `strided`; the others are only names."""
 
 

@@ -113,8 +113,8 @@ class AveragedModel(Module):
     def update_parameters(self, model: Module) -> None:
         """Takes the model's present parameters into the averages."""
         extra = list(model.buffers()) if self.use_buffers else []
-        own = list(self.module.buffers()) if self.use_buffers else []
-        averaged = [k.detach() for k in (*self.module.parameters(), *own)]
+        buffers = list(self.module.buffers()) if self.use_buffers else []
+        averaged = [k.detach() for k in (*self.module.parameters(), *buffers)]
         pairs = list(zip(averaged, (*model.parameters(), *extra), strict=False))  # torch's pairing
         averaged = [k for k, _ in pairs]
         new = [n.detach().to(k.device) for k, n in pairs]

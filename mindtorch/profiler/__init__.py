@@ -178,8 +178,8 @@ class profile:  # noqa: N801 - torch's name
         record_shapes: bool = False,
         **options: Any,
     ):
-        chosen = supported_activities() if activities is None else activities
-        self.activities: set[ProfilerActivity] = set(chosen)
+        requested = supported_activities() if activities is None else activities
+        self.activities: set[ProfilerActivity] = set(requested)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
         self.schedule = schedule or _default_schedule_fn

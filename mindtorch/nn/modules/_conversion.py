@@ -42,9 +42,9 @@ class Conversion:
             with mindtorch.no_grad():
                 grad = parameter.grad
                 parameter.grad = None
-                kept = self._converted(name, parameter, fn(parameter))
+                target = self._converted(name, parameter, fn(parameter))
                 if grad is not None:
-                    kept.grad = fn(grad).requires_grad_(grad.requires_grad)
+                    target.grad = fn(grad).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)

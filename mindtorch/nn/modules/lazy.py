@@ -49,8 +49,8 @@ class LazyModuleMixin(Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name, tensor in self._saved_tensors().items():
-            kept = keep_vars or is_lazy(tensor)
-            destination[prefix + name] = tensor if kept else tensor.detach()
+            as_it_is = keep_vars or is_lazy(tensor)
+            destination[prefix + name] = tensor if as_it_is else tensor.detach()
 
     def _lazy_load_hook(self, state_dict: Any, prefix: str, *_: object) -> None:
         saved: dict[str, Any] = dict(self._saved_tensors())
