@@ -107,6 +107,10 @@ class FunctionNode(Node):
 FunctionCtx = FunctionNode
 
 
+class BackwardCFunction(FunctionNode):
+    """What the nodes of a program's functions are, by torch's name."""
+
+
 def once_differentiable(fn: Callable[..., Any]) -> Any:
     """Mark a `backward` whose result has no gradient: going through it again is a RuntimeError."""
 
@@ -196,7 +200,7 @@ class Function:
         """Run `forward` outside the graph and put one node on its outputs."""
         if cls.__dict__.get("_node_class") is None:
             name = cls.__name__ + "Backward"
-            cls._node_class = type(name, (FunctionNode,), {"function": cls, "_place": _PLACE})
+            cls._node_class = type(name, (BackwardCFunction,), {"function": cls, "_place": _PLACE})
         if LOCAL.levels and not cls.__module__.startswith(_PACKAGE) and BY_RULE["level"](args):
             rule = _rule_of(cls)
             if rule is not None:

@@ -25,7 +25,7 @@ class DistStoreError(DistributedError):
     """A key that nobody set in time, or a store that is not reached."""
 
 
-class _Table:
+class _SharedValues:
     """The values of a store, and what is done to them at once."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class HashStore(Store):
     """A store that the threads of one process share."""
 
     def __init__(self) -> None:
-        self._table = _Table()
+        self._table = _SharedValues()
 
     def _call(self, name: str, *args: Any) -> Any:
         return getattr(self._table, name)(*args)
@@ -195,7 +195,7 @@ class FileStore(Store):
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         self.path, self._world_size = file_name, world_size
-        self._table, self._read = _Table(), 0
+        self._table, self._read = _SharedValues(), 0
         self._call("add", "cleanup/", 1)
 
     def _call(self, name: str, *args: Any) -> Any:
@@ -294,7 +294,7 @@ class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address, daemon_threads = True, True
 
     def __init__(self, *args: Any) -> None:
-        self.table = _Table()
+        self.table = _SharedValues()
         super().__init__(*args)
 
 
@@ -302,7 +302,7 @@ class _Handler(socketserver.BaseRequestHandler):
     """One client's requests, by turns."""
 
     server: _Server
-    _METHODS = frozenset(name for name in vars(_Table) if not name.startswith("_"))
+    _METHODS = frozenset(name for name in vars(_SharedValues) if not name.startswith("_"))
 
     def handle(self) -> None:
         while (request := _receive(self.request)) is not None:

@@ -58,6 +58,7 @@ MAKERS = {
     "long": "_to_copy", "short": "_to_copy", "range": "arange",
     # Functions whose gradient is one of their own: it passes straight through the rounding.
     "fake_quantize_per_channel_affine": "round", "fake_quantize_per_tensor_affine": "round",
+    "fused_moving_avg_obs_fake_quant": "round",
     # Methods whose tensor is not the row's first argument, or that keep the dtype.
     "polygamma": "polygamma", "polygamma_": "polygamma", "float_power_": "float_power",
 }  # fmt: skip
@@ -74,7 +75,7 @@ NOTHING_COMPUTED = frozenset((
     "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode",
     "set_default_tensor_type", "eig", "matrix_rank", "symeig",
     "detach_", "apply_", "cuda", "is_contiguous", "is_pinned", "is_same_size", "is_set_to",
-    "is_shared", "item", "numpy", "pin_memory", "record_stream", "resize_",
+    "is_shared", "item", "module_load", "numpy", "pin_memory", "record_stream", "resize_",
     "resize_as_", "set_",
     "share_memory_", "tolist", "as_subclass", "backward", "register_hook", "requires_grad_",
     "register_post_accumulate_grad_hook", "retain_grad",

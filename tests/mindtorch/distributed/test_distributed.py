@@ -219,11 +219,13 @@ def test_bad_arguments_are_named(alone):
         ({"backend": "nccl"}, "expected one of gloo, hccl"),
         ({"init_method": "file:///x"}, "expected env:// or tcp://"),
         ({"init_method": "tcp://h:1", "world_size": 2, "rank": 2}, "rank 2: expected 0 to 1"),
-        ({}, "MASTER_ADDR expected, but not set"),
+        ({"world_size": 1, "rank": 0}, "MASTER_ADDR expected, but not set"),
+        ({}, "RANK expected, but not set"),
     ],
 )
 def test_bad_groups_are_refused(words, says, monkeypatch):
-    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    for name in ("MASTER_ADDR", "RANK"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(ValueError, match=says):
         dist.init_process_group(**words)
 

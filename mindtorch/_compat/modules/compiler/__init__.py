@@ -161,7 +161,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """torch's names with the program's own; "eager" is one for debugging."""
     if "debug" in (exclude_tags or ()):
         return sorted({"cudagraphs", "inductor", "openxla", "tvm", *REGISTERED})
-    return sorted({*_BACKENDS, *REGISTERED})
+    return sorted({*_BACKENDS, *REGISTERED} - {"npu", "npugraphs"})  # which torch_npu adds
 
 
 def get_default_backend() -> str:

@@ -13,7 +13,7 @@ class OptimizedModule(Module):
     __module__ = "mindtorch._dynamo.eval_frame"
 
     _orig_mod: Module
-    _own = frozenset(("_orig_mod", "forward"))
+    _OWN = frozenset(("_orig_mod", "forward"))
 
     def __init__(self, mod: Module, call: Any = None) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class OptimizedModule(Module):
 
     def __setattr__(self, name: str, value: object) -> None:
         modules = self.__dict__.get("_modules", {})
-        if "_orig_mod" not in modules or name in self._own or name in self.__dict__:
+        if "_orig_mod" not in modules or name in self._OWN or name in self.__dict__:
             super().__setattr__(name, value)
         else:
             setattr(modules["_orig_mod"], name, value)
