@@ -19,6 +19,8 @@ from typing import Any, BinaryIO
 from ._mesh import DistributedError
 
 _POLL_SECONDS = 0.01
+# What changes the values of a store, of what is asked of it.
+_CHANGES = frozenset(("set", "add", "append", "compare_set", "delete_key"))
 
 
 class DistStoreError(DistributedError):
@@ -30,28 +32,27 @@ class _SharedValues:
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
-        self.changed = threading.Condition(threading.RLock())
+        self.lock = threading.RLock()
 
     def set(self, key: str, value: bytes) -> None:
-        with self.changed:
+        with self.lock:
             self.values[key] = value
-            self.changed.notify_all()
 
     def read(self, key: str) -> bytes | None:
         return self.values.get(key)
 
     def add(self, key: str, amount: int) -> int:
-        with self.changed:
+        with self.lock:
             total = int(self.values.get(key, b"0")) + amount
             self.set(key, str(total).encode())
             return total
 
     def append(self, key: str, value: bytes) -> None:
-        with self.changed:
+        with self.lock:
             self.set(key, self.values.get(key, b"") + value)
 
     def compare_set(self, key: str, expected: bytes, desired: bytes) -> bytes:
-        with self.changed:
+        with self.lock:
             value = self.values.get(key)
             if value == expected or (value is None and not expected):
                 self.set(key, desired)
@@ -63,7 +64,7 @@ class _SharedValues:
         return all(key in self.values for key in keys)
 
     def delete_key(self, key: str) -> bool:
-        with self.changed:
+        with self.lock:
             return self.values.pop(key, None) is not None
 
     def num_keys(self) -> int:
@@ -204,9 +205,8 @@ class FileStore(Store):
             for line in file:
                 change, *values = _decoded(line)
                 getattr(self._table, change)(*values)
-            before = dict(self._table.values)
             result = getattr(self._table, name)(*args)
-            if self._table.values != before:
+            if name in _CHANGES:
                 file.write(_encoded([name, *args]) + b"\n")
                 file.flush()
             self._read = file.tell()
