@@ -27,8 +27,8 @@ def _refuse(input: Tensor, kernel: tuple[int, ...], out: tuple[int, ...], n: int
         raise RuntimeError(
             f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}"
         )
-    if any(abs(window) > 1 << 31 for window in kernel):
-        raise RuntimeError(f"fractional_max_pool{n}d: kernel_size {kernel} is out of range")
+    if any(window < 0 for window in kernel):  # torch reads memory before the input
+        raise RuntimeError(f"{name}(): kernel_size {kernel} has a negative length")
     for what, target, window, size in zip("THW"[-n:], out, kernel, space, strict=True):
         # torch wants room for one window more in three dimensions.
         if target + window - 1 > size - (n == 3):
