@@ -229,7 +229,7 @@ class StateDict:
             )
         if not is_lazy(tensor):
             if tensor.dim() == 0 and loaded.shape == (1,):
-                loaded = loaded[0]  # checkpoints of torch before 0.4 hold 0-d values as [1]
+                loaded = loaded.reshape(())  # torch before 0.4 saved 0-d values as [1]
             if loaded.shape != tensor.shape:
                 return (
                     f"size mismatch for {key}: copying a param with shape {loaded.shape} from "
