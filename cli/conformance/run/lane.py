@@ -107,7 +107,7 @@ class Lane:
         return self.setup.left <= 0
 
     def _cut(self, process: Process) -> None:
-        process.kill(_CUT_SECONDS)
+        process.kill(_CUT_SECONDS, 0.0)
         self._process = None
 
     def _has_grown(self) -> bool:

@@ -19,6 +19,7 @@ from typing import IO, Any, Final
 
 _TAIL: Final = 400
 _END_SECONDS: Final = 10.0  # a process that got SIGKILL has ended by then, unless a driver holds it
+_STARVED_SECONDS: Final = 120.0  # or others take every processor
 # The working folder is not searched for modules; Python has had the option since 3.11.
 _SAFE_PATH: Final = ("-P",) if sys.version_info >= (3, 11) else ()
 
@@ -171,13 +172,24 @@ class Process:
             return 0
         return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    def kill(self, seconds: float = _END_SECONDS) -> bool:
-        """End it by force; whether it ended. A process that waits inside a driver does not."""
+    def kill(self, seconds: float = _END_SECONDS, starved: float = _STARVED_SECONDS) -> bool:
+        """End it by force; whether it ended. A process that waits inside a driver does not; one
+        that only waits for a processor gets the time that a busy host needs."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.child.pid, signal.SIGKILL)
         ended = self.wait(seconds) is not None
+        if not ended and not self._in_kernel():
+            ended = self.wait(starved) is not None
         self.close()
         return ended
+
+    def _in_kernel(self) -> bool:
+        """Whether it waits uninterruptibly inside the kernel, as a driver makes it (proc(5), D)."""
+        try:
+            stat = Path(f"/proc/{self.child.pid}/stat").read_text()
+        except OSError:
+            return True  # nothing to tell by
+        return stat.rpartition(")")[2].split()[0] == "D"
 
     def wait(self, seconds: float = _END_SECONDS) -> int | None:
         """Its exit status; None where it still runs after `seconds`."""

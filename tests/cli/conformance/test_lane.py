@@ -117,6 +117,19 @@ def test_a_worker_that_nothing_ends_fences_its_device(monkeypatch):
         list(lane.run(Batch(CASES, 0)))
 
 
+def test_a_worker_that_ends_late_on_a_busy_host_fences_nothing(monkeypatch):
+    real, waited = Process.wait, []
+
+    def wait(self, seconds=10.0):
+        waited.append(seconds)
+        return real(self, seconds) if len(waited) > 1 else None
+
+    process = Process(Setup("cpu"))
+    monkeypatch.setattr(Process, "wait", wait)
+    assert process.kill()
+    assert waited[1] > waited[0]
+
+
 def test_at_the_deadline_a_case_under_way_is_cut_and_named(monkeypatch):
     """By the lane's clock: a worker that is silent from then on, as on a host without a free
     processor."""
