@@ -2,8 +2,7 @@
 
 `python make.py FACTS_DIR` reads `catalog-<version>.json` and `op_specs.json` and writes the compact
 forms that `README.md` here describes, and `made_from.sha256`. Directions are the one derived
-thing: see `direction`.
-Standard library only, so that it runs anywhere the facts are.
+thing: see `direction`. Catalogs but the newest are stored as what differs from it.
 """
 
 from __future__ import annotations
@@ -13,6 +12,9 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from aclnn_bindings.interface import releases
+from aclnn_bindings.interface.compact import write
 
 HERE = Path(__file__).parent
 Facts = dict[str, Any]
@@ -452,22 +454,6 @@ def compact_specs(specs: Facts, version: str, newest: Facts, soc: Facts) -> Fact
     return {"format": 1, "version": version, "dtype_sets": list(sets.index), "ops": ops}
 
 
-def dump(path: Path, data: Facts) -> None:
-    """JSON with one entry a line for tables, so that a change shows as the lines it touches."""
-    lines = []
-    for key, value in data.items():
-        if isinstance(value, dict) and len(value) > 20:
-            body = ",\n".join(f"{json.dumps(k)}:{small(v)}" for k, v in value.items())
-            lines.append(f"{json.dumps(key)}:{{\n{body}\n}}")
-        else:
-            lines.append(f"{json.dumps(key)}:{small(value)}")
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
-def small(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
 def digest(path: Path) -> str:
     """Of a text, whatever its line ends."""
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
@@ -498,11 +484,13 @@ def main(facts: Path) -> None:
     for version, data in compact.items():
         if version != newest:
             borrow_directions(data["functions"], compact[newest]["functions"])
+            data["lists"] = "comments"  # of headers: no documents of it are at hand
     for version, data in compact.items():
-        dump(HERE / f"{version}.json", data)
-    dump(
-        HERE / "op_specs.json", compact_specs(specs, newest, raw[newest], read("soc_support.json"))
-    )
+        base = compact[newest]
+        stored = data if version == newest else releases.difference(base, data, newest, exact=True)
+        write(HERE / f"{version}.json", stored)
+    support = read("soc_support.json")
+    write(HERE / "op_specs.json", compact_specs(specs, newest, raw[newest], support))
     record(facts, used, [*(f"{version}.json" for version in compact), "op_specs.json"])
 
 

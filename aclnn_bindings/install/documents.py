@@ -16,9 +16,9 @@ from .products import support
 def changes(before: str, after: str) -> list[Change]:
     """How the documents of release `after` differ from those of `before`, by operator.
 
-    Empty for two catalogs that are not stored as differences from one base.
+    Empty where one catalog's lists are of another kind of text than the other's.
     """
-    if _base(before) != _base(after):
+    if _lists(before) != _lists(after):
         return []
     return [*_products(before, after), *_dtypes(before, after)]
 
@@ -32,8 +32,9 @@ def products(version: str, op: str) -> tuple[str, ...]:
     return newest.products if newest is not None else ()
 
 
-def _base(version: str) -> str:
-    return str(catalog.read(version).get("base", version))
+def _lists(version: str) -> str:
+    """What the lists of a catalog were read in: documents, comments of headers."""
+    return str(catalog.read(version).get("lists", "documents"))
 
 
 def _products(before: str, after: str) -> Iterator[Change]:

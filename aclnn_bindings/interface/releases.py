@@ -26,13 +26,17 @@ def expand(base: Mapping[str, Any], release: Mapping[str, Any]) -> Catalog:
     return whole
 
 
-def difference(base: Mapping[str, Any], whole: Mapping[str, Any], name: str) -> Catalog:
+def difference(
+    base: Mapping[str, Any], whole: Mapping[str, Any], name: str, exact: bool = False
+) -> Catalog:
     """What `whole` has otherwise than the catalog `base`, which is called `name`.
 
-    What `whole` leaves open of a parameter (direction, dtypes) is what the base says.
+    What `whole` leaves open of a parameter (direction, dtypes) is what the base says; it stays
+    open where the difference is to be `exact`.
     """
     sets = _Sets(base["dtype_sets"], whole["dtype_sets"])
-    released = {**whole, "functions": _settled(base["functions"], whole["functions"], sets)}
+    settled = _settled({} if exact else base["functions"], whole["functions"], sets)
+    released = {**whole, "functions": settled}
     release = {k: v for k, v in whole.items() if k not in (*TABLES, *LISTS)}
     release |= {"base": name, "dtype_sets": sets.added, "removed": {}}
     for table in TABLES:

@@ -101,9 +101,11 @@ def load(folder: Path) -> Catalog:
     _widen(specs, field)
     version = specs["version"]
     raw = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
+    base_sets = list(raw["dtype_sets"])
     for path in sorted(folder.glob("*.json")):
-        if path.stem not in (version, "op_specs"):
-            _complete(raw, json.loads(path.read_text(encoding="utf-8")))
+        if path.stem not in (version, "op_specs"):  # what differs from `version`: no more is needed
+            other = json.loads(path.read_text(encoding="utf-8"))
+            _complete(raw, {**other, "dtype_sets": [*base_sets, *other["dtype_sets"]]})
     for name, data in ((version, raw), ("op_specs", specs)):
         if data["format"] != 1:
             raise ValueError(f"catalog {name}: format {data['format']}, expected 1")
