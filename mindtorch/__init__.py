@@ -189,6 +189,7 @@ _PLACES = {
     "DisableTorchFunction": "_C",
     "DisableTorchFunctionSubclass": "_C",
     "StorageBase": "_tensor.storage",
+    "Tag": "ops.namespaces",
     "hspmm": "sparse",
     "smm": "sparse",
     "sparse_bsc_tensor": "sparse",

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from .._tensor.dtype import FLOAT
+from .._tensor.dtype import COMPLEX, FLOAT
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
@@ -332,5 +332,11 @@ def _root_grad(geom: Geometry, grad: Tensor | None, i: int) -> Tensor:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has"
             f" a shape of {geom.shape}."
+        )
+    if (grad.dtype.category == COMPLEX) != (geom.dtype.category == COMPLEX):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype."
+            f" Mismatch in dtype: grad_output[{i}] has a dtype of {grad.dtype} and output[{i}] has"
+            f" a dtype of {geom.dtype}."
         )
     return grad

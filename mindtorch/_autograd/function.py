@@ -32,6 +32,7 @@ class FunctionNode(Node):
         self.dirty: tuple[Any, ...] = ()
         self.materialize_grads = True
         self.saved_for_forward: tuple[Any, ...] = ()
+        self.constants: frozenset[int] = frozenset()  # places of inputs that are no tensors
 
     function: Any
 
@@ -98,7 +99,12 @@ class FunctionNode(Node):
                 f"function {self.name()} returned an incorrect number of gradients"
                 f" (expected {count}, got {len(grads_in)})"
             )
-        for value in grads_in:
+        for place, value in enumerate(grads_in):
+            if value is not None and place in self.constants:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None at position"
+                    f" {place + 1}, but the corresponding forward input was not a Variable"
+                )
             if value is not None and not isinstance(value, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(value).__name__})")
         return grads_in
@@ -336,6 +342,7 @@ def _wrap_outputs(
     if not recording:
         return result
     ctx.edges = edges
+    ctx.constants = frozenset(i for i, a in enumerate(args) if not isinstance(a, Tensor))
     ctx.outs = tuple(o._geom if isinstance(o, Tensor) else None for o in outs)
     wrapped = []
     inputs = {id(a) for a in args if isinstance(a, Tensor)}

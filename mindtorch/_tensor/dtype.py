@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Callable
 from functools import cache
 from math import log2, log10
@@ -128,13 +129,15 @@ float4_e2m1fn_x2 = dtype(
     "float4_e2m1fn_x2", "float4_e2m1fn_x2", FLOAT, -1, "FLOAT4_E2M1", "Float4_e2m1fn_x2"
 )
 NAMED = tuple(
-    dtype(name, "", COMPLEX if name == "complex32" else INTEGER, -1, "DT_UNDEFINED", name)
+    dtype(name, "", COMPLEX if name == "complex32" else INTEGER, -1, "DT_UNDEFINED",
+          re.sub("^q(u?)int", lambda m: f"Q{m[1].upper()}Int", name))
     for name in (
         "complex32", "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits8", "bits16",
         "bits1x8", "bits2x4", "bits4x2", *(f"{sign}int{n}" for n in range(1, 8)
                                           for sign in ("", "u")),
     )
 )  # fmt: skip
+QUANTIZED = NAMED[1:6]
 UNSIGNED = (uint16, uint32, uint64)
 STORED = (*UNSIGNED, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz,
           float8_e8m0fnu, float4_e2m1fn_x2)  # fmt: skip

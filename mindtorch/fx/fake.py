@@ -125,6 +125,13 @@ class FakeTensor(Tensor):
         fake = next((v for v in leaves if isinstance(v, FakeTensor)), None)
         return NotImplemented if fake is None else fake.fake_mode.call(func, args, kwargs or {})
 
+    @staticmethod
+    def _operator_call(
+        operator: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call of an operator of the program's own, by its fake."""
+        return _fakes((args, kwargs))[0].fake_mode.call(operator, tuple(args), kwargs)
+
     @property
     def device(self) -> Device:
         return self._geom.device if SUBCLASS.off else self.fake_device

@@ -10,7 +10,7 @@ from .._functional.publish import publish
 from .._tensor.dtype import dtype as Dtype
 from ..ops.namespaces import OpOverload
 from ..ops.spec import OPS, Op, op
-from .custom import CustomOpDef, Library, custom_op, declare, find, infer_schema
+from .custom import CustomOpDef, Library, custom_op, declare, find, give, infer_schema
 from .registration import opcheck
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",
@@ -43,7 +43,7 @@ def define(
                 "takes lib and tags only: add kernels with torch.library.impl"
             )
         name, _, rest = (schema if text is None else schema + text).partition("(")
-        declare(name, "(" + rest)
+        declare(name, "(" + rest, tags)
         return None
     row = op(schema, **fields)
     publish(row)
@@ -63,7 +63,7 @@ def register_kernel(
     """Let `fn(*tensors)` run an op on device types; a decorator without `fn`."""
     fn = fn or func
     if not isinstance(name, str) or "::" in name:
-        return find(name).register_kernel(device, fn)
+        return find(name, "register_kernel").register_kernel(device, fn)
     if name not in OPS:
         raise RuntimeError(f"register_kernel: no op named {name!r}; declare it with define() first")
     if fn is None:
@@ -80,7 +80,10 @@ def impl(
     lib: Library | None = None,
 ) -> Any:
     """Register a kernel of an op for device types or dispatch keys; a decorator without `func`."""
-    return find(qualname).impl(types, func)
+    if func is None:
+        return lambda kernel: impl(qualname, types, kernel, lib=lib) or kernel
+    give(qualname, types, func)
+    return None
 
 
 def register_fake(
@@ -93,7 +96,7 @@ def register_fake(
     allow_override: bool = False,
 ) -> Any:
     """What an op does on meta tensors; a decorator without `func`."""
-    return find(op).register_fake(func)
+    return find(op, "register_fake").register_fake(func)
 
 
 def impl_abstract(
@@ -116,7 +119,7 @@ def register_autograd(
     lib: Library | None = None,
 ) -> None:
     """An op's derivative: `backward(ctx, *grads)`, and what it needs to keep."""
-    find(op).register_autograd(backward, setup_context=setup_context)
+    find(op, "register_autograd").register_autograd(backward, setup_context=setup_context)
 
 
 def register_vmap(
@@ -127,7 +130,7 @@ def register_vmap(
     lib: Library | None = None,
 ) -> Any:
     """What an op does under vmap; without it, vmap runs the op once for each element."""
-    return find(op).register_vmap(func)
+    return find(op, "register_vmap").register_vmap(func)
 
 
 def register_torch_dispatch(
@@ -151,7 +154,7 @@ def register_autocast(
     lib: Library | None = None,
 ) -> None:
     """Cast the floating inputs of an op where autocast is on for a device type."""
-    find(op).register_autocast(device_type, cast_inputs)
+    find(op, "register_autocast").register_autocast(device_type, cast_inputs)
 
 
 def get_ctx() -> NoReturn:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import sys
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from .._autograd.function import Function
@@ -13,23 +15,58 @@ from .._autograd.grad_mode import LOCAL
 from .._dispatch.keys import DispatchKey
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
-from ..func._batched import innermost
+from ..func._batched import Unbatched, innermost
 from ..func._user_rules import by_rule
 from ..ops.function_schema import FunctionSchema, function_schema
-from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket
+from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket, Tag
 from ..ops.namespaces import define as put
 from ..ops.schema import SchemaError
 
 _DEFINITIONS: dict[str, CustomOpDef] = {}
+# Kernels of operators that are not declared yet.
+_EARLY: dict[str, list[tuple[str | Sequence[str], Callable[..., Any]]]] = {}
+_PACKAGE = __package__.partition(".")[0] + "."
 # Dispatch keys that torch.library.impl takes, by the device type they mean; None is any.
 _KEYS = {"CPU": "cpu", "PrivateUse1": "npu", "NPU": "npu", "CUDA": "cuda", "Meta": "meta",
          "CompositeExplicitAutograd": None, "CompositeImplicitAutograd": None, "default": None,
          "XPU": "xpu", "MPS": "mps"}  # fmt: skip
-_TYPES: dict[Any, str] = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool",
-                          str: "str", Dtype: "ScalarType", Device: "Device"}  # fmt: skip
-_RETURNED: dict[Any, str] = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool",
-                             int | float | bool: "Scalar"}  # fmt: skip
+_NUMBER: Any = int | float | bool
+_RETURNED: dict[Any, str] = {
+    Tensor: "Tensor", typing.List[Tensor]: "Tensor[]", list[Tensor]: "Tensor[]",  # noqa: UP006
+    int: "SymInt", float: "float", bool: "bool", _NUMBER: "Scalar",
+}  # fmt: skip
+_TO_FIX = (
+    " You may have run into this message while using an operator with PT2 compilation APIs"
+    " (torch.compile/torch.export); in order to use this operator with those APIs you'll need to"
+    " add a fake impl. Please see the following for next steps:  "
+    "https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html"
+)
+
+
+def _parameter_types() -> dict[Any, str]:
+    """What annotations of parameters mean in a schema, in torch's order, which errors show."""
+    types: dict[Any, str] = {}
+
+    def lists(item: Any) -> tuple[Any, ...]:
+        return (typing.Sequence[item], typing.List[item], Sequence[item], list[item])  # noqa: UP006
+
+    for base, name in ((Tensor, "Tensor"), (int, "SymInt"), (float, "float"), (bool, "bool"),
+                       (str, "str"), (_NUMBER, "Scalar"), (Dtype, "ScalarType"),
+                       (Device, "Device")):  # fmt: skip
+        optional: Any = typing.Optional[base]  # noqa: UP045
+        types |= {base: name, optional: f"{name}?"}
+        if base not in (str, Dtype, Device):
+            types |= dict.fromkeys(lists(base), f"{name}[]")
+        if base is Tensor:
+            types |= dict.fromkeys(lists(optional), "Tensor?[]")
+        if base in (int, float, bool):
+            types |= {typing.Optional[item]: f"{name}[]?" for item in lists(base)}  # noqa: UP045
+    return types
+
+
+_TYPES = _parameter_types()
 
 
 def infer_schema(
@@ -88,11 +125,11 @@ class _Annotations:
         name = parameter.name
         if parameter.annotation is parameter.empty:
             self.refuse(f"Parameter {name} must have a type annotation.")
-        text = _typed(self._type(parameter.annotation))
+        text = _TYPES.get(self._type(parameter.annotation))
         if text is None:
             self.refuse(
                 f"Parameter {name} has unsupported type {parameter.annotation}."
-                f" The valid types are: {_valid(_TYPES)}."
+                f" The valid types are: {_TYPES.keys()}."
             )
         is_tensor = text.startswith("Tensor")
         if changed != "unknown" and name in changed and not is_tensor:
@@ -125,41 +162,13 @@ class _Annotations:
         if hint is None:
             return "()"
         is_tuple = typing.get_origin(hint) is tuple
-        texts = [_returned(a) for a in (typing.get_args(hint) if is_tuple else (hint,))]
+        texts = [_RETURNED.get(a) for a in (typing.get_args(hint) if is_tuple else (hint,))]
         if None in texts:
-            self.refuse(
-                f"Return has unsupported type {hint}. The valid types are: {_valid(_RETURNED)}."
-            )
+            self.refuse(f"Return has unsupported type {hint}. The valid types are: {_RETURNED}.")
         joined = ", ".join(map(str, texts))
         if not is_tuple:
             return joined
         return f"(({joined}))" if len(texts) == 1 else f"({joined})"
-
-
-def _valid(types: Iterable[object]) -> str:
-    return ", ".join(str(t) for t in types)
-
-
-def _returned(hint: object) -> str | None:
-    if typing.get_origin(hint) is list and typing.get_args(hint) == (Tensor,):
-        return "Tensor[]"
-    return _RETURNED.get(hint)
-
-
-def _typed(hint: object) -> str | None:
-    """A Python annotation as a schema's type; None for one that has none."""
-    if hint in _TYPES:
-        return _TYPES[hint]
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (list, Sequence) and args:
-        return None if (item := _typed(args[0])) is None else item + "[]"
-    if set(args) == {int, float, bool}:
-        return "Scalar"
-    if type(None) in args:
-        rest = [a for a in args if a is not type(None)]
-        item = _typed(rest[0]) if len(rest) == 1 else "Scalar" * (set(rest) == {int, float, bool})
-        return item + "?" if item else None
-    return None
 
 
 class CustomOpDef:
@@ -172,12 +181,16 @@ class CustomOpDef:
         fn: Callable[..., Any] | None = None,
         *,
         from_function: bool = False,
+        tags: Sequence[object] = (),
     ):
         self._namespace, _, rest = name.partition("::")
+        self._lib = Library(self._namespace, "FRAGMENT")
+        self._place = _caller()
         self._name, _, self._overload = rest.partition(".")
         self._qualname = name
         self._schema = schema
         self._kernels: dict[str | None, Callable[..., Any]] = {} if fn is None else {None: fn}
+        self._disabled: set[str] = set()
         self._fake: Callable[..., Any] | None = None
         self._backward: Any = None
         self._setup: Any = None
@@ -188,11 +201,15 @@ class CustomOpDef:
         self._composite = False
         self._autograd: Callable[..., Any] | None = None
         self._rule: Callable[..., Any] | None = None
-        self.__name__: str = self._name
+        if fn is not None:
+            self._init_fn = fn
         self._opoverload = put(
             self._namespace, self._name, self._overload or "default", self.run, self._parsed()
         )
+        self._opoverload.tags = list(tags)
         _DEFINITIONS[name] = self
+        for key, kernel in _EARLY.pop(name, ()):
+            self.impl(key, kernel)
 
     def _parsed(self) -> FunctionSchema:
         end = f".{self._overload}" if self._overload else ""
@@ -217,7 +234,8 @@ class CustomOpDef:
             return by_rule(self._rule, args, kwargs)
         tensors = list(_tensors((*args, *kwargs.values())))
         holds = next((t for t in tensors if hasattr(type(t), "_operator_call")), None)
-        if holds is not None and self._traces:
+        is_call = self._traces or hasattr(holds, "fake_mode")
+        if holds is not None and is_call and not SUBCLASS.off:
             return getattr(holds, "_operator_call")(self._opoverload, args, kwargs)  # noqa: B009
         records = LOCAL.grad and any(t.requires_grad for t in tensors)
         if not records or LOCAL.exclude & DispatchKey.Autograd or self._composite:
@@ -244,13 +262,15 @@ class CustomOpDef:
         kernel = self._kernel(args, kwargs)
         if not self._from_function:
             return kernel(*args, **kwargs)
+        if LOCAL.levels and innermost((*args, *kwargs.values())):
+            raise Unbatched(f"{self._qualname} runs on one element after the other")
         previous, LOCAL.grad = LOCAL.grad, False
         try:
             result = kernel(*args, **kwargs)
         finally:
             LOCAL.grad = previous
         if kernel is not self._fake:
-            self._refuse_aliases(result, args, kwargs, kernel)
+            self._refuse_aliases(result, args, kwargs)
             self._bump_versions(args, kwargs)
         return result
 
@@ -263,18 +283,22 @@ class CustomOpDef:
 
     def _kernel(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
         device = next((t.device.type for t in _tensors((*args, *kwargs.values()))), None)
-        kernel = self._kernels.get(device) or self._kernels.get(None)
+        kernel = self._kernels.get(None)
+        if device not in self._disabled:
+            kernel = self._kernels.get(device) or kernel
         if device == "meta":
             on_meta = self._kernels.get("meta") or self._fake
             kernel = on_meta or (self._no_fake if self._from_function else kernel)
         if kernel is None:
             raise NotImplementedError(
                 f"{self._qualname}: attempted to run this operator with Meta tensors, but there was"
-                " no fake impl or Meta kernel registered."
+                f" no fake impl or Meta kernel registered.{_TO_FIX}"
                 if device == "meta"
                 else f"Could not run '{self._qualname}' with arguments from the"
-                f" '{str(device).upper()}' backend: it has kernels for"
-                f" {sorted(str(k) for k in self._kernels) or 'no device'}"
+                f" '{str(device).upper()}' backend. This could be because the operator doesn't"
+                " exist for this backend, or was omitted during the selective/custom build process"
+                f" (if using custom build). '{self._qualname}' is only available for these"
+                f" backends: [{', '.join(sorted(str(k) for k in self._kernels))}]."
             )
         return kernel
 
@@ -284,17 +308,16 @@ class CustomOpDef:
             raise RuntimeError(
                 f"There was no fake impl registered for {self}. This is necessary for "
                 "torch.compile/export/fx tracing to work. Please use "
-                f"`{self._name}.register_fake` to add an fake impl."
+                f"`{self._init_fn.__name__}.register_fake` to add an fake impl."
             )
 
-    def _refuse_aliases(
-        self, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any], kernel: Any
-    ) -> None:
+    def _refuse_aliases(self, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         storages = [t._storage for t in _tensors((*args, *kwargs.values()))]
         for tensor in _tensors((result,)):
             if any(tensor._storage is other for other in storages):
                 raise RuntimeError(
-                    f"{self._name} (with implementation in {inspect.getmodule(kernel)}): "
+                    f"{self._name} (with implementation in "
+                    f"<module 'torch._library.custom_ops' from '{__file__}'>): "
                     "The output of this custom operator (1) must not also be an input to this "
                     "custom operator and (2) may not alias any inputs to this "
                     "custom operator or other returns. The most common way to trigger this error "
@@ -319,7 +342,7 @@ class CustomOpDef:
 
         def put_kernel(kernel: Callable[..., Any]) -> Callable[..., Any]:
             for kind in types:
-                self._kernels[kind] = kernel
+                self._kernels[kind and Device(kind).type] = kernel
             return kernel
 
         return put_kernel if fn is None else put_kernel(fn)
@@ -378,11 +401,18 @@ class CustomOpDef:
 
     def register_autocast(self, device_type: str, cast_inputs: Dtype) -> None:
         """Cast floating inputs where autocast is on."""
+        Device(device_type)
         self._casts[device_type] = cast_inputs
 
-    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> NoReturn:
-        """Refused: kernels are always on."""
-        raise NotImplementedError("set_kernel_enabled: kernels are always on")
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """Inside, the kernel of a device type is used or, disabled, left for that of all types."""
+        previous = set(self._disabled)
+        (self._disabled.discard if enabled else self._disabled.add)(device_type)
+        try:
+            yield
+        finally:
+            self._disabled = previous
 
 
 def _tensors(values: Iterable[Any]) -> Iterable[Tensor]:
@@ -413,13 +443,12 @@ def _recorded(definition: CustomOpDef, args: Sequence[Any], kwargs: Mapping[str,
                     " formula was registered. Please use register_autograd to add one."
                 )
             gradients = definition._backward(ctx, *grads)
-            return tuple(
-                _spread(args, gradients if isinstance(gradients, tuple | list) else (gradients,))
-            )
+            gradients = gradients if isinstance(gradients, tuple | list) else (gradients,)
+            return (*_spread(args, gradients), None)
 
     overload = str(definition._opoverload).replace(".", "_")
     Recorded.__name__ = f"GeneratedBackwardFor_{overload}"
-    return Recorded.apply(*_flat(args))
+    return Recorded.apply(*_flat(args), None)  # torch hands on metadata at the end
 
 
 def _unregistered(definition: CustomOpDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -484,7 +513,10 @@ def custom_op(
         if "::" not in name:
             raise ValueError("not enough values to unpack (expected 2, got 1)")
         kernel = function if device_types is None else None
-        definition = CustomOpDef(name, text, kernel, from_function=True)
+        definition = CustomOpDef(
+            name, text, kernel, from_function=True, tags=(Tag.pt2_compliant_tag, *_listed(tags))
+        )
+        definition._init_fn = function
         if device_types is not None:
             definition.register_kernel(device_types, function)
         return definition
@@ -492,30 +524,56 @@ def custom_op(
     return make if fn is None else make(fn)
 
 
-def declare(name: str, schema: str) -> CustomOpDef:
+def declare(name: str, schema: str, tags: object = ()) -> CustomOpDef:
     """An operator without kernels; RuntimeError where there is one of the name."""
-    if name in _DEFINITIONS:
-        declared = _DEFINITIONS[name]._opoverload._schema
+    if (first := _DEFINITIONS.get(name)) is not None:
+        declared = function_schema(first._namespace, f"{name.partition('::')[2]}{schema}")
         raise RuntimeError(
             f"Tried to register an operator ({declared}) with the same name and"
             " overload name multiple times. Each overload's schema should only be registered with"
-            " a single call to def()."
+            f" a single call to def(). Duplicate registration: registered at {_caller()}. Original"
+            f" registration: registered at {first._place}"
         )
-    return CustomOpDef(name, schema)
+    return CustomOpDef(name, schema, tags=_listed(tags))
 
 
-def find(which: Any) -> CustomOpDef:
-    """A definition by its name, itself, or its torch.ops entry; RuntimeError for none."""
+def _caller() -> str:
+    """File and line of the program's call."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _listed(tags: Any) -> Sequence[object]:
+    return tuple(tags) if isinstance(tags, list | tuple) else (tags,) if tags else ()
+
+
+def find(which: Any, asker: str = "") -> CustomOpDef:
+    """A definition by its name, itself, or its torch.ops entry; RuntimeError for none.
+
+    `asker` names the function of torch.library in the ValueError for other classes.
+    """
     if isinstance(which, CustomOpDef):
         return which
     if isinstance(which, OpOverload):
         which = which.name()
     elif isinstance(which, OpOverloadPacket):
         which = f"{which.namespace}::{which.__name__}"
+    if not isinstance(which, str):
+        raise ValueError(f"{asker}({which}): got unexpected type for op: {type(which)}")
     definition = _DEFINITIONS.get(which) or _DEFINITIONS.get(which.removesuffix(".default"))
     if definition is None:
-        raise RuntimeError(f"operator {which} does not exist: declare it with torch.library.define")
+        raise RuntimeError(f"operator {which} does not exist")
     return definition
+
+
+def give(name: Any, types: str | Sequence[str], fn: Callable[..., Any]) -> None:
+    """Give an operator a kernel, or keep it until the operator is declared."""
+    if isinstance(name, str) and name not in _DEFINITIONS:
+        _EARLY.setdefault(name.removesuffix(".default"), []).append((types, fn))
+    else:
+        find(name).impl(types, fn)
 
 
 class Library:
@@ -541,7 +599,7 @@ class Library:
         """Declare an operator by its schema; gives its name."""
         name, _, rest = schema.partition("(")
         name = name.strip()
-        declare(f"{self.ns}::{name}", "(" + rest)
+        declare(f"{self.ns}::{name}", "(" + rest, tags)
         self._names.append(f"{self.ns}::{name}")
         return name
 
@@ -557,7 +615,11 @@ class Library:
             raise NotImplementedError(
                 f"Library.impl: {name} is a row; registry.register replaces its kernel"
             )
-        find(name).impl(key, fn)
+        if not callable(fn):
+            raise TypeError(
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
+        give(name, key, fn)
 
     def _register_fake(self, op_name: str, fn: Callable[..., Any], **_: object) -> None:
         find(f"{self.ns}::{op_name}").register_fake(fn)

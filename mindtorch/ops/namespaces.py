@@ -7,12 +7,24 @@ defined is an AttributeError, as in torch.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from .function_schema import FunctionSchema, function_schema
-from .schema import ArgKind
-from .spec import OPS, Op, aten
+from .spec import OPS, aten
+
+Tag = Enum(
+    "Tag",
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated "
+    "inplace inplace_view maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides "
+    "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
+    "pointwise pt2_compliant_tag reduction view_copy",
+    start=0,
+    module="torch",
+)  # what torch.library says of operators
 
 # namespace → name → overload → the function that runs.
 DEFINED: dict[str, dict[str, dict[str, Callable[..., Any]]]] = {}
@@ -26,6 +38,7 @@ class OpOverload:
         self._overloadname = overload
         self._run = run
         self.namespace: str = packet.namespace
+        self._opname: str = packet.__name__
         self.__name__: str = f"{packet.__name__}.{overload}"
         self.tags: list[Any] = []
 
@@ -38,8 +51,26 @@ class OpOverload:
     def op(self) -> OpOverload:
         return self
 
+    @property
+    def is_view(self) -> bool:
+        """Whether a result is memory of an argument that the operator does not write."""
+        return self._schema._parts.is_view
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._run(*args, **kwargs)
+        try:
+            return self._run(*args, **kwargs)
+        except TypeError:
+            if self.namespace == "aten":
+                self._refuse(args, kwargs)
+            raise
+
+    def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """RuntimeError, in torch's words, where the call does not fit the schema."""
+        try:
+            schema = self._schema
+        except AttributeError:
+            return
+        schema.bind(args, kwargs)
 
     def name(self) -> str:
         """`namespace::name.overload`."""
@@ -56,11 +87,11 @@ class OpOverload:
         return f"{self.namespace}.{self.__name__}"
 
 
-def _overload_names(op: Op) -> list[str]:
-    """The names of torch's overloads that one row has: two where it takes tensors or numbers."""
-    if any(arg.kind is ArgKind.UNION for arg in op.schema.args):
-        return ["Tensor", "Scalar"]
-    return [op.name.partition(".")[2] or "default"]
+@cache
+def _overload_names() -> dict[str, list[str]]:
+    """torch's overloads of operators that have others than `default` and, for functions, `out`."""
+    text = Path(__file__).with_name("aten_overload_names.txt").read_text()
+    return {name: rest for name, *rest in map(str.split, text.splitlines()[1:])}
 
 
 class OpOverloadPacket:
@@ -68,15 +99,20 @@ class OpOverloadPacket:
 
     def __init__(self, namespace: str, name: str, run: Callable[..., Any]):
         self.namespace = namespace
-        self.__name__ = self._qualified_op_name = name
+        self.__name__ = name
+        self._qualified_op_name = f"{namespace}::{name}"
         self._run = run
 
     def overloads(self) -> list[str]:
         """The overloads' names."""
         if self.namespace != "aten":
             return list(DEFINED[self.namespace][self.__name__])
-        names = [op for op in OPS if op.partition(".")[0] == self.__name__.removesuffix("_")]
-        return [name for op in names for name in _overload_names(OPS[op])]
+        in_place = self.__name__[-1] == "_"
+        names = _overload_names().get(self.__name__)
+        return ["default", "out"][: 2 - in_place] if names is None else list(names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.overloads())
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         overloads = DEFINED.get(self.namespace, {}).get(self.__name__, ())
@@ -99,15 +135,19 @@ class OpOverloadPacket:
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
             raise AttributeError(overload)
-        run = self._run
-        if self.namespace != "aten":
-            overload_ = DEFINED[self.namespace][self.__name__].get(overload)
-            if overload_ is None:
-                raise AttributeError(
-                    f"The underlying op of '{self.namespace}.{self.__name__}' has no overload"
-                    f" name '{overload}'"
-                )
-            run = overload_
+        defined: Mapping[str, Callable[..., Any]]
+        if self.namespace == "aten":
+            defined = dict.fromkeys(self.overloads(), self._run)
+            if f"{self.__name__}.{overload}" in OPS:
+                defined[overload] = self._run
+        else:
+            defined = DEFINED[self.namespace][self.__name__]
+        run = defined.get(overload)
+        if run is None:
+            raise AttributeError(
+                f"The underlying op of '{self.namespace}.{self.__name__}' has no overload"
+                f" name '{overload}'"
+            )
         entry = OpOverload(self, overload, run)
         setattr(self, overload, entry)
         return entry
@@ -123,11 +163,12 @@ class OpOverloadPacket:
 REFUSING: list[Callable[[str], Callable[..., Any] | None]] = []
 
 
-class OpNamespace:
+class _OpNamespace:
     """The operators of one namespace."""
 
     def __init__(self, name: str):
         self.name = name
+        self.__name__: str = f"torch.ops.{name}"
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         if name.startswith("__"):
@@ -204,19 +245,19 @@ def define(
     if schema is not None:
         SCHEMAS[f"{namespace}::{name}{end}"] = schema
     DEFINED.setdefault(namespace, {}).setdefault(name, {})[overload] = run
-    space = NAMESPACES.setdefault(namespace, OpNamespace(namespace))
+    space = NAMESPACES.setdefault(namespace, _OpNamespace(namespace))
     vars(space).pop(name, None)
     entry = getattr(getattr(space, name), overload)
     assert isinstance(entry, OpOverload)
     return entry
 
 
-NAMESPACES: dict[str, OpNamespace] = {}
+NAMESPACES: dict[str, _OpNamespace] = {}
 
 
-def namespace(name: str) -> OpNamespace:
+def namespace(name: str) -> _OpNamespace:
     """`torch.ops.name`."""
-    return NAMESPACES.setdefault(name, OpNamespace(name))
+    return NAMESPACES.setdefault(name, _OpNamespace(name))
 
 
 # Libraries of compiled operators that Python stands in for: folder of the file → what declares.

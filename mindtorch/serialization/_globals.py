@@ -157,9 +157,27 @@ def rebuild_sparse(kind: layout, parts: tuple[Any, ...]) -> Tensor:
     )
 
 
+def rebuild_quantized(
+    storage: Face, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
+    scales: tuple[Any, ...], requires_grad: bool, hooks: Any,
+) -> Tensor:  # fmt: skip
+    """A quantised tensor over a loaded storage (torch._utils._rebuild_qtensor)."""
+    from .. import _quantized
+
+    kind = storage.dtype if isinstance(storage, TypedStorage) else None
+    if kind not in _quantized._INTEGERS or scales.__class__ is not tuple or len(scales) < 3:
+        raise RuntimeError(f"load: {represent(scales)} are no scales of {represent(kind)}")
+    integers = _quantized._INTEGERS[kind][0]
+    ints = rebuild_as(storage, offset, size, stride, False, None, integers)
+    scheme, scale, zero, *axis = scales
+    if (scheme is _quantized.per_tensor_affine) == bool(axis):
+        raise RuntimeError(f"load: {represent(scheme)} with axis {represent(axis)}")
+    return _quantized.make(ints, scale, zero, axis[0] if axis else None, kind)
+
+
 REBUILDING: tuple[Callable[..., Tensor], ...] = (
     rebuild, rebuild_as, rebuild_meta, rebuild_parameter, rebuild_parameter_with_state,
-    rebuild_sparse,
+    rebuild_sparse, rebuild_quantized,
 )  # fmt: skip
 
 _UTILS = {
@@ -169,6 +187,7 @@ _UTILS = {
     "_rebuild_meta_tensor_no_storage": rebuild_meta,
     "_rebuild_parameter": rebuild_parameter,
     "_rebuild_sparse_tensor": rebuild_sparse,
+    "_rebuild_qtensor": rebuild_quantized,
     "_rebuild_parameter_with_state": rebuild_parameter_with_state,
 }
 
@@ -191,7 +210,7 @@ NAMES: dict[tuple[str, str], Any] = {
     ("torch", "Tensor"): Tensor,
 }
 STORAGES: dict[str, dt.dtype | None] = {
-    **{d.legacy + "Storage": d for d in (*dt.ALL, *dt.STORED)},
+    **{d.legacy + "Storage": d for d in (*dt.ALL, *dt.STORED, *dt.QUANTIZED)},
     "UntypedStorage": None,
 }
 
@@ -203,6 +222,11 @@ def known(module: str, name: str) -> Any:
         return value
     if module == "torch" and name in dt._BY_NAME:
         return dt._BY_NAME[name]
+    if module == "torch" and name.startswith("per_"):
+        from .. import _quantized
+
+        scheme = getattr(_quantized, name, None)
+        return scheme if isinstance(scheme, _quantized.qscheme) else None
     if module in ("torch", "torch.storage") and name in STORAGES:
         return name
     if (module, name) == ("torch.nn.parameter", "Parameter"):

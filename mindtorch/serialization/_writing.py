@@ -46,6 +46,7 @@ _REBUILD_PARAMETER_WITH_STATE = _Global("torch._utils", "_rebuild_parameter_with
 _REBUILD_FROM_TYPE = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_SPARSE = _Global("torch._utils", "_rebuild_sparse_tensor")
+_REBUILD_QUANTIZED = _Global("torch._utils", "_rebuild_qtensor")
 _GET_LAYOUT = _Global("torch.serialization", "_get_layout")
 _TENSOR = _Global("torch", "Tensor")
 
@@ -150,6 +151,8 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     if tensor.layout is not strided:
         sparse: Any = tensor
         return _REBUILD_SPARSE, (tensor.layout, sparse._saved_parts())
+    if tensor.is_quantized:
+        return _reduce_quantized(tensor)
     geom = tensor._geom
     wants = tensor.requires_grad
     kind, state = type(tensor), tensor.__dict__
@@ -164,6 +167,15 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     if kind is Tensor and not state:
         return _REBUILD, args
     return _REBUILD_FROM_TYPE, (_REBUILD, _TENSOR if kind is Tensor else kind, args, state)
+
+
+def _reduce_quantized(tensor: Any) -> tuple[Any, ...]:
+    geom, axis = tensor._geom, tensor._axis
+    stored = _Stored(tensor._storage, tensor.dtype, tensor.device)
+    scheme = _Global("torch", str(tensor.qscheme()).removeprefix("torch."))
+    scales = (scheme, tensor._scales, tensor._zeros, *(() if axis is None else (axis,)))
+    places = (geom.offset, tuple(geom.shape), geom.strides)
+    return _REBUILD_QUANTIZED, (stored, *places, scales, False, OrderedDict())
 
 
 def write(

@@ -125,3 +125,51 @@ def test_a_write_is_declared_and_seen():
             return *result, str(error)
 
     agree(run)
+
+
+# What programs ask of operators; each is given torch, an operator and one without a derivative.
+ASKED = {
+    "init_fn": lambda t, f, g: (f._init_fn.__name__, f._lib.ns, f._opoverload._opname, repr(f)),
+    "views": lambda t, f, g: (t.ops.aten.view.default.is_view, f._opoverload.is_view),
+    "tags": lambda t, f, g: [repr(tag) for tag in f._opoverload.tags],
+    "overloads": lambda t, f, g: [getattr(t.ops.aten, n).overloads() for n in
+                                  ("add", "add_", "mm", "relu", "relu_", "sum", "topk", "where")],
+    "each": lambda t, f, g: list(t.ops.aten.mm),
+    "no overload": lambda t, f, g: t.ops.aten.add.Foo,
+    "none of its own": lambda t, f, g: t.ops.asked.f.Foo,
+    "names": lambda t, f, g: (t.ops.asked.__name__, t.ops.aten.add._qualified_op_name),
+    "a word": lambda t, f, g: t.ops.aten.add.Tensor("a", 1),
+    "too few": lambda t, f, g: t.ops.aten.mm.default(t.ones(2, 2)),
+    "too many": lambda t, f, g: t.ops.aten.relu.default(t.ones(2), 1),
+    "a device": lambda t, f, g: f.register_kernel("foo", str),
+    "no operator": lambda t, f, g: t.library.register_fake("asked::zz", lambda x: x),
+    "a number": lambda t, f, g: t.library.register_kernel(3, "cpu", lambda x: x),
+    "no function": lambda t, f, g: t.library.Library("asked", "FRAGMENT").impl("f", 3, "CPU"),
+    "element by element": lambda t, f, g: t.vmap(f)(t.ones(3, 2)),
+    "a fake": lambda t, f, g: f(t.ones(2, device="meta")).shape,
+    "no fake": lambda t, f, g: g(t.ones(2, device="meta")),
+    "a gradient of nothing": lambda t, f, g: f(t.ones(2, requires_grad=True)).sum().backward(),
+    "switched off": lambda t, f, g: [f.set_kernel_enabled("cpu", False).__enter__(), f(t.ones(1))],
+}  # fmt: skip
+
+
+def test_what_programs_ask_of_operators():
+    def run(t):
+        def double(x: t.Tensor) -> t.Tensor:
+            return x.detach() * 2
+
+        f = t.library.custom_op("asked::f", double, mutates_args=())
+        g = t.library.custom_op("asked::g", double, mutates_args=())
+        f.register_fake(lambda x: t.empty_like(x))
+        f.register_autograd(lambda ctx, grad: (grad, grad))
+        answers = {}
+        for name, ask in ASKED.items():
+            try:
+                answers[name] = ask(t, f, g)
+            except Exception as error:
+                answers[name] = type(error).__name__, str(error)
+            if not isinstance(answers[name], t.Tensor):
+                answers[name] = str(answers[name]).replace("mindtorch.", "torch.")
+        return answers
+
+    agree(run)

@@ -1,11 +1,15 @@
 """Quantised tensors hold the integers that torch's hold, and print as they do."""
 
 import copy
+import io
 import pickle
 import warnings
 
 import pytest
+import torch
 from agreement import agree
+
+import mindtorch
 
 
 def values(t):
@@ -80,6 +84,15 @@ def test_what_quantised_tensors_refuse(name):
 
 def test_a_quantised_tensor_is_pickled():
     agree(lambda t: repr(pickle.loads(pickle.dumps(quantized(t)))))
+
+
+@pytest.mark.parametrize("make", [quantized, by_channel])
+def test_a_quantised_tensor_is_in_files_as_torch_has_it(make):
+    for source, reader in ((torch, mindtorch), (mindtorch, torch), (mindtorch, mindtorch)):
+        file = io.BytesIO()
+        source.save({"q": make(source)[:, :1]}, file)
+        file.seek(0)
+        assert repr(reader.load(file)["q"]) == repr(make(reader)[:, :1])
 
 
 def test_a_quantised_tensor_warns_of_its_end():

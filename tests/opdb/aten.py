@@ -1,5 +1,7 @@
 """Writes `mindtorch/ops/aten_overloads.txt`: overloads that torch's operators have and rows lack.
 
+`aten_overload_names.txt` beside it holds the names of all overloads of an operator.
+
 `python -m tests.opdb.aten` reads torch's schemas. An operator with one overload whose arguments are
 its row's is left out.
 """
@@ -13,6 +15,7 @@ import mindtorch
 from mindtorch.ops import spec
 
 PLACE = Path(spec.__file__).with_name("aten_overloads.txt")
+NAMES = PLACE.with_name("aten_overload_names.txt")
 # Operators that graphs hold and that are no rows.
 MORE = (
     "_native_batch_norm_legit_functional", "_native_batch_norm_legit_no_training", "_to_copy",
@@ -42,6 +45,16 @@ def overloads() -> dict[str, list[str]]:
     return schemas
 
 
+def overload_names(names: set[str]) -> list[str]:
+    """A line for each operator whose overloads are not `default` and, for functions, `out`."""
+    packets = {n: getattr(torch.ops.aten, n) for n in sorted(names) if hasattr(torch.ops.aten, n)}
+    return [
+        f"{name} {' '.join(packet.overloads())}\n"
+        for name, packet in packets.items()
+        if packet.overloads() != ["default"] + ["out"] * (name[-1] != "_")
+    ]
+
+
 def main() -> None:
     """Write the table."""
     mindtorch.ones(1)
@@ -55,6 +68,8 @@ def main() -> None:
         if len(texts) != 1 or not same:
             lines += [text.rpartition(" -> ")[0] for text in texts]
     PLACE.write_text("\n".join([*lines, ""]))
+    names = {name.partition(".")[0] for name in spec.OPS} | {*MORE}
+    NAMES.write_text("".join([lines[0], "\n", *overload_names(names | {f"{n}_" for n in names})]))
 
 
 if __name__ == "__main__":

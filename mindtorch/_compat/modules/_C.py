@@ -18,6 +18,7 @@ from mindtorch._tensor.dtype import dtype
 from mindtorch._tensor.geometry import Size
 from mindtorch._tensor.subclass import disabled_torch_function_impl as _disabled_torch_function_impl
 from mindtorch._tensor.tensor import Tensor as TensorBase
+from mindtorch.ops.namespaces import Tag as Tag
 from mindtorch.serialization._records import PyTorchFileReader as PyTorchFileReader
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
