@@ -49,7 +49,7 @@ MOST_FEELINGS_OF_MODULES = 0
 ONE_NAME = frozenset((
     "Attribute", "Buffer", "Conv1d", "Conv2d", "Conv3d", "DispatchKey", "Dropout", "Event", "GRU",
     "GRUCell", "GradScaler", "Graph", "Identity", "LSTM", "LSTMCell", "Linear", "LinearReLU",
-    "Lock", "Node", "RNNBase", "RNNCell", "RNNCellBase", "Stream", "Tensor", "Transformer",
+    "Lock", "Node", "Partition", "RNNBase", "RNNCell", "RNNCellBase", "Stream", "Tensor", "Transformer",
     "_ConvNd", "autocast", "device", "profile",
 ))  # fmt: skip
 

@@ -57,13 +57,16 @@ def _overrides(kind: type) -> bool:
 def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
     """Hand a row's call to the classes that want it; TypeError where all decline.
 
-    A class with `_row_call` takes the row itself, with its arguments in the schema's order.
+    A class with `_row_call` takes the row itself, with its arguments in the schema's order; one
+    with `_as_written` says which of them the program gives, and how.
     """
     for kind in kinds:
         if hasattr(type(kind), "_row_call"):
             return kind._row_call(op, form, raw)
     form = "inplace" if form == "augmented" else form
-    return hand_over(_public(op, form), kinds, *_as_called(op, raw))
+    spelling = getattr(type(kinds[0]), "_as_written", None)
+    args, kwargs = _as_called(op, raw) if spelling is None else spelling(op, form, raw)
+    return hand_over(_public(op, form), kinds, args, kwargs)
 
 
 def hand_over(

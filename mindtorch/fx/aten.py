@@ -23,6 +23,7 @@ from ..library.symbols import GuardOnDataDependentSymNode
 from ..ops.aten_overloads import call_of_function, call_of_row
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import Op, aten
+from .call_sites import source_line
 from .fake import FACTORIES, OF_UNKNOWN_SIZE, default_mode, outside
 from .graph import Graph
 from .node import Node, Target
@@ -34,7 +35,6 @@ from .recorder import (
     GraphRecorder,
     Keywords,
     TracedTensor,
-    source_line,
 )  # fmt: skip
 
 # Methods that are `to` with a dtype.

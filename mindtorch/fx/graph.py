@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import copy
+import importlib
 import keyword
 import math
 import re
@@ -723,13 +724,16 @@ class Graph:
 
     def print_tabular(self) -> None:
         """Print the nodes as a table."""
-        rows: list[tuple[str, ...]] = [("opcode", "name", "target", "args", "kwargs")]
-        for n in self.nodes:
-            rows.append((n.op, n.name, str(n.target), str(n.args), str(n.kwargs)))
-        widths = [max(len(row[i]) for row in rows) for i in range(5)]
-        rows.insert(1, tuple("-" * w for w in widths))
-        for row in rows:
-            print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
+        try:
+            tabulate = importlib.import_module("tabulate").tabulate
+        except ImportError:
+            print(
+                "`print_tabular` relies on the library `tabulate`, which could not be found on this"
+                " machine. Run `pip install tabulate` to install the library."
+            )
+            raise
+        rows = [[n.op, n.name, n.target, n.args, n.kwargs] for n in self.nodes]
+        print(tabulate(rows, headers=["opcode", "name", "target", "args", "kwargs"]))
 
 
 def _empty() -> Any:

@@ -82,7 +82,6 @@ class _CodeOnlyModule(Module):
 def reduce_graph_module(body: dict[str, Any], import_block: str) -> Module:
     """A saved graph module again: its code is traced."""
     forward = _forward_from_src(import_block + body["_code"], body.pop("_code_globals", {}))
-    graph_class = body.pop("_graphmodule_cls_name", "GraphModule")
     specs: dict[str, Any] = {k: body[k] for k in ("_in_spec", "_out_spec") if k in body}
     code_module = _CodeOnlyModule(body)
     type(code_module).forward = forward
@@ -94,7 +93,7 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Module:
             return True
 
     graph = KeepModules().trace(code_module)
-    loaded = GraphModule(code_module, graph, graph_class)
+    loaded = GraphModule(code_module, graph)
     loaded.__dict__.update(specs)
     for name, value in body.items():
         if name not in loaded.__dict__:
@@ -279,7 +278,6 @@ class GraphModule(Module):
 
     def __reduce__(self) -> Any:
         body = {k: v for k, v in self.__dict__.items() if k != "_graph"}
-        body["_graphmodule_cls_name"] = type(self).__name__
         return reduce_graph_module, (body, "")
 
     def __str__(self) -> str:

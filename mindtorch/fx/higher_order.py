@@ -17,11 +17,12 @@ from ..ops.namespaces import namespace
 from ..ops.spec import aten
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from .aten import TracedBool
+from .call_sites import source_line
 from .fake import outside
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
-from .recorder import GraphRecorder, TracedTensor, UntraceableFunction, source_line
+from .recorder import GraphRecorder, TracedTensor, UntraceableFunction
 
 Function = Callable[..., Any]
 

@@ -6,7 +6,7 @@ import builtins
 import inspect
 import operator
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import mindtorch
 
@@ -378,6 +378,22 @@ class Node:
             return new_input if node is old_input else node
 
         self._set(map_arg(self.args, swap), map_arg(self.kwargs, swap))
+
+    def normalized_arguments(
+        self, root: Module, arg_types: object = None, kwarg_types: object = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> Any:  # fmt: skip
+        """The arguments of a function or module with defaults; None where they are not known."""
+        from .operator_schemas import normalize_function, normalize_module
+
+        named, target = normalize_to_only_use_kwargs, cast(Any, self.target)
+        if self.op == "call_function":
+            return normalize_function(
+                target, self.args, self.kwargs, normalize_to_only_use_kwargs=named
+            )
+        if self.op == "call_module":
+            return normalize_module(root, target, self.args, self.kwargs, named)
+        return None
 
     def is_impure(self, impure_random: bool = True) -> bool:
         """Whether the node must stay though no other reads it."""

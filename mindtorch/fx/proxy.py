@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dis
 import enum
 import operator
@@ -12,6 +13,7 @@ from typing import Any, cast
 from .._autograd.scope import StepScope as _Scope
 from .._dispatch.overrides import is_tensor_method_or_property
 from .._tensor.tensor import Tensor
+from .call_sites import as_called_by_python
 from .graph import Graph, magic_methods, reflectable_magic_methods
 from .immutable_collections import immutable_dict as immutable_dict
 from .immutable_collections import immutable_list as immutable_list
@@ -84,8 +86,8 @@ class TracerBase:
         """A node of the graph, with the modules that were being called."""
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         stack = getattr(self, "module_stack", None)
-        if stack and kind not in ("placeholder", "output", "get_attr"):
-            node.meta["nn_module_stack"] = dict(stack)
+        if stack:
+            node.meta["nn_module_stack"] = copy.copy(stack)
         return node
 
     def proxy(self, node: Node) -> Proxy:
@@ -183,6 +185,7 @@ class Proxy:
     """Stands for a node's value: what a program does with it becomes nodes."""
 
     node: Any  # a Node; of an Attribute, once it is asked for
+    _as_written = staticmethod(as_called_by_python)
 
     def __init__(self, node: Node, tracer: TracerBase | None = None):
         self.tracer: TracerBase = tracer or GraphAppendingTracer(cast(Graph, node.graph))

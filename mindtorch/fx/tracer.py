@@ -182,6 +182,14 @@ def _tensors_of(module: Module, prefix: str) -> Iterator[tuple[Any, str]]:
         yield from _tensors_of(child, f"{prefix}{name}.")
 
 
+def _annotations(function: Any) -> dict[str, Any]:
+    """A function's annotations; those of layers are tensors, of containers none, as in torch."""
+    kinds: dict[str, Any] = getattr(function, "__annotations__", {})
+    if not str(getattr(function, "__module__", "")).startswith("mindtorch.nn.modules."):
+        return kinds
+    return {name: Tensor for name, kind in kinds.items() if kind == "Tensor"}
+
+
 class Tracer(TracerBase):
     """Traces a module: modules of torch's own are one node each, all others are traced into."""
 
@@ -333,7 +341,7 @@ class Tracer(TracerBase):
             leaves, spec = tree_flatten(concrete[name])
             values = [self._concrete(name, leaf, default, n) for n, leaf in enumerate(leaves, 1)]
             return tree_unflatten(values, spec)
-        kind = getattr(fn, "__annotations__", {}).get(name)
+        kind = _annotations(fn).get(name)
         return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
 
     def _concrete(self, name: str, leaf: object, default: tuple[Any, ...], count: int) -> Any:
@@ -359,17 +367,20 @@ class Tracer(TracerBase):
     ) -> tuple[Callable[..., Any], list[Any]]:
         """The function with stars handed over, and containers taken apart around it."""
         code = fn.__code__
-        plain = code.co_argcount
-        named = code.co_varnames[: plain + code.co_kwonlyargcount]
-        stars = iter(code.co_varnames[len(named) :])
-        many = (self._star("*", next(stars)),) if code.co_flags & inspect.CO_VARARGS else ()
-        words = (self._star("**", next(stars)),) if code.co_flags & inspect.CO_VARKEYWORDS else ()
-        by_name = dict(zip(named[plain:], args[plain:], strict=True))
-        if words:
-            by_name[words[0].node.name[1:]] = words[0]
+        count = code.co_argcount + code.co_kwonlyargcount
+        named, stars = code.co_varnames[:count], iter(code.co_varnames[count:])
+        for flag, sign in ((inspect.CO_VARARGS, "*"), (inspect.CO_VARKEYWORDS, "**")):
+            if code.co_flags & flag:
+                args.append(self._star(sign, next(stars)))
+        # One proxy is all of `*args`, so the function takes each of its names as one argument.
+        flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        code = code.replace(
+            co_argcount=len(args), co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=flags
+        )
+        fn = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
 
         def call(*_: Any) -> Any:
-            return fn(*args[:plain], *many, **by_name)
+            return fn(*args)
 
         if not any(isinstance(v, list | tuple | dict) for v in (concrete or {}).values()):
             return call, args
@@ -413,7 +424,7 @@ class Tracer(TracerBase):
         with _Patcher() as patcher:
             self._patch(patcher, scope)
             result = self.create_arg(call(*args))
-        kind = getattr(fn, "__annotations__", {}).get("return")
+        kind = _annotations(fn).get("return")
         self.create_node("output", "output", (result,), {}, type_expr=kind)
         return self.graph
 

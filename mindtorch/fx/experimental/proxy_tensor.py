@@ -13,11 +13,12 @@ from ...nn.parameter import Parameter
 from ...ops.namespaces import namespace
 from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ..aten import AtenRecorder
+from ..call_sites import root_call
 from ..decompositions import TABLE, CoreRecorder, linear_of_columns
 from ..fake import meta_like
 from ..graph_module import GraphModule
 from ..node import Node
-from ..recorder import TracedTensor, root_call
+from ..recorder import TracedTensor
 
 
 def _linear(r: CoreRecorder, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> object:

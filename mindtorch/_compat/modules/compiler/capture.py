@@ -21,10 +21,10 @@ from typing import Any
 
 from mindtorch._autograd.grad_mode import LOCAL
 from mindtorch._compat.checks import SymInt
-from mindtorch._dispatch.entry import arguments
-from mindtorch._dispatch.overrides import _as_composite, _public
+from mindtorch._dispatch.overrides import _public
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import Graph, GraphModule
+from mindtorch.fx.call_sites import as_written, result_name, root_call, source_line
 from mindtorch.fx.fake import OF_UNKNOWN_SIZE, TRACING, default_mode, meta_like, outside
 from mindtorch.fx.graph import inplace_methods, magic_methods
 from mindtorch.fx.node import Node, Target, has_side_effect
@@ -37,11 +37,7 @@ from mindtorch.fx.recorder import (
     Untraceable,
     UntraceableFunction,
     become,
-    call_site,
     real_of,
-    result_name,
-    root_call,
-    source_line,
 )  # fmt: skip
 from mindtorch.nn.modules.module import Module
 from mindtorch.nn.parameter import Parameter
@@ -115,21 +111,6 @@ class DynamoRecorder(GraphRecorder):
         node.meta["example_value"] = default_mode().from_tensor(real)
         return node
 
-    def as_written(self, op: Op, form: str, raw: Sequence[Any]) -> tuple[Any, Any]:
-        """Arguments by position and by name as the program has them, where that can be seen."""
-        site = call_site()
-        if site is None or form in ("operator", "augmented") or op.api.variadic:
-            return _as_composite(op, raw)
-        method = form in ("method", "inplace")
-        args = arguments(op, "method") if method else op.schema.args
-        values = dict(zip([a.name for a in op.schema.args], raw, strict=True))
-        names = ["input" if a.name == "self" else a.name for a in args]
-        count, keywords = site[0] + method, site[1]
-        if not set(keywords) <= set(names) or count + len(keywords) > len(names):
-            return _as_composite(op, raw)
-        ordered = dict(zip(names, (values[a.name] for a in args), strict=True))
-        return tuple(ordered.values())[:count], {k: ordered[k] for k in keywords}
-
     def spelled(
         self,
         op: Op | None,
@@ -156,7 +137,7 @@ class DynamoRecorder(GraphRecorder):
         return "call_function", func, args, kwargs
 
     def row(self, op: Op, form: str, raw: Sequence[Any]) -> Any:
-        args, kwargs = self.as_written(op, form, raw)
+        args, kwargs = as_written(op, form, raw)
         func = _public(op, "inplace" if form in ("inplace", "augmented") else form)
         return self.call(op, form, func, args, kwargs)
 

@@ -11,9 +11,10 @@ from mindtorch._compat.refusals import refusals
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import GraphModule
 from mindtorch.fx.aten import AtenRecorder, TracedInt
+from mindtorch.fx.call_sites import root_call
 from mindtorch.fx.fake import meta_like
 from mindtorch.fx.node import Node
-from mindtorch.fx.recorder import TracedTensor, root_call
+from mindtorch.fx.recorder import TracedTensor
 from mindtorch.library.symbols import GuardOnDataDependentSymNode
 from mindtorch.nn import Module
 from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten

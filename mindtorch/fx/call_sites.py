@@ -1,0 +1,105 @@
+"""Owns what a traced program's text says of a call: its arguments, its name and its line."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dis import Instruction, get_instructions
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import Any
+
+from .._dispatch.entry import arguments
+from .._dispatch.overrides import _as_composite, _is_python
+from ..ops.spec import Op
+
+Arguments = tuple[Any, ...]
+Keywords = dict[str, Any]
+
+
+def root_call(target: Callable[..., Any], args: Arguments, kwargs: Keywords) -> Any:
+    """Call what is traced; frames outside of this one are none of its own."""
+    return target(*args, **kwargs)
+
+
+@lru_cache(maxsize=4096)
+def _steps(code: CodeType) -> dict[int, tuple[Instruction, Instruction, Instruction]]:
+    """Each instruction by its offset and by those of its caches, with the ones before and behind.
+
+    Python 3.11 may call from PRECALL, which stands before CALL.
+    """
+    every = list(get_instructions(code, show_caches=True))
+    steps = [s for s in every if s.opname not in ("PRECALL", "CACHE")]
+    place = {s.offset: at for at, s in enumerate(steps)}
+    around, at = {}, 0
+    for step in every:
+        at = place.get(step.offset, at + (step.opname == "PRECALL"))
+        if 0 < at < len(steps) - 1:
+            around[step.offset] = steps[at - 1], steps[at], steps[at + 1]
+    return around
+
+
+def _frames() -> Iterator[tuple[str, FrameType, Instruction, Instruction, Instruction]]:
+    """Frames of the program and of modules: where from, and the instructions around the call."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not root_call.__code__:
+        home = str(frame.f_globals.get("__name__", ""))
+        inside = home.startswith("mindtorch.") and not home.startswith("mindtorch.nn.modules.")
+        if not inside and not frame.f_code.co_filename.startswith("<mindtorch"):
+            around = _steps(frame.f_code).get(frame.f_lasti)
+            if around is None:
+                return
+            yield home, frame, *around
+        frame = frame.f_back
+
+
+def result_name() -> str | None:
+    """The local variable that takes what is being computed, None where none does at once."""
+    for home, *_, behind in _frames():
+        if behind.opname == "STORE_FAST" and not home.endswith("modules.module"):
+            return str(behind.argval)
+        if behind.opname != "RETURN_VALUE" and not home.endswith("modules.module"):
+            return None
+    return None
+
+
+def call_site() -> tuple[int, tuple[str, ...]] | None:
+    """How many positional arguments a call was written with, and its keywords; None if unknown."""
+    for _, frame, before, call, _ in _frames():
+        if call.opname not in ("CALL", "CALL_KW"):
+            return None
+        named = before.opname == "KW_NAMES" or call.opname == "CALL_KW"
+        names = frame.f_code.co_consts[before.arg or 0] if named else ()
+        return int(call.arg or 0) - len(names), tuple(names)
+    return None
+
+
+def source_line() -> str:
+    """Where the program makes a call, and its text; "" if unknown."""
+    for _, frame, *_ in _frames():
+        path, line, name = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        text = linecache.getline(path, line).strip()
+        return f"# File: {path}:{line} in {name}, code: {text}"
+    return ""
+
+
+def as_written(op: Op, form: str, raw: Sequence[Any]) -> tuple[Arguments, Keywords]:
+    """Arguments by position and by name as the program has them, where that can be seen."""
+    site = call_site()
+    if site is None or form in ("operator", "augmented") or op.api.variadic:
+        return _as_composite(op, raw)
+    method = form in ("method", "inplace")
+    args = arguments(op, "method") if method else op.schema.args
+    values = dict(zip([a.name for a in op.schema.args], raw, strict=True))
+    names = ["input" if a.name == "self" else a.name for a in args]
+    count, keywords = site[0] + method, site[1]
+    if not set(keywords) <= set(names) or count + len(keywords) > len(names):
+        return _as_composite(op, raw)
+    ordered = dict(zip(names, (values[a.name] for a in args), strict=True))
+    return tuple(ordered.values())[:count], {k: ordered[k] for k in keywords}
+
+
+def as_called_by_python(op: Op, form: str, raw: Sequence[Any]) -> tuple[Arguments, Keywords]:
+    """The same; what torch writes in Python hands all of its options on by name."""
+    return _as_composite(op, raw) if _is_python(op) else as_written(op, form, raw)

@@ -1,0 +1,52 @@
+"""Owns taking out nodes of a functional graph that compute what another computes already."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from .....utils._pytree import tree_flatten
+from ....graph import Graph
+from ....graph_module import GraphModule
+from ....node import Node, map_arg
+from ...infra.pass_base import PassBase, PassResult
+
+_RANDOM = (
+    "_fused_dropout _standard_gamma bernoulli binomial dropout multinomial native_dropout normal"
+    " poisson rand rand_like randint randn randperm rrelu"
+)
+_INPLACE = "add_ div_ lerp_ mul_ pow_ relu_ sigmoid_ sub_ tanh_"
+
+
+def get_CSE_banned_ops() -> set[object]:  # noqa: N802 - torch's name
+    """Operators that draw numbers, and some that write."""
+    import mindtorch
+
+    names = f"{_RANDOM} {_INPLACE}".split()
+    return {op for name in names if (op := getattr(mindtorch.ops.aten, name, None)) is not None}
+
+
+class CSEPass(PassBase):
+    """Common subexpression elimination; nodes of `banned_ops` stay."""
+
+    def __init__(self, banned_ops: Collection[object] | None = None) -> None:
+        self.banned_ops = banned_ops or set()
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        graph, nodes, known = Graph(), dict[Node, Node](), dict[Any, Node]()
+        for node in graph_module.graph.nodes:
+            packet = getattr(node.target, "overloadpacket", node.target)
+            stays = node.op in ("placeholder", "output", "get_attr") or packet in self.banned_ops
+            key: Any = None
+            if not stays:
+                leaves, spec = tree_flatten(map_arg((node.args, node.kwargs), lambda n: nodes[n]))
+                key = node.target, tuple((type(v), v) for v in leaves), str(spec)
+            if key is not None and key in known:
+                nodes[node] = known[key]
+                continue
+            nodes[node] = graph.node_copy(node, lambda n: nodes[n])
+            if key is not None:
+                known[key] = nodes[node]
+        if len(graph.nodes) == len(graph_module.graph.nodes):
+            return PassResult(graph_module, False)
+        return PassResult(GraphModule(graph_module, graph), True)

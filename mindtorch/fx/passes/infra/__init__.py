@@ -1,0 +1,1 @@
+"""torch.fx.passes.infra: passes, their order, and partitions."""
