@@ -49,8 +49,8 @@ MOST_FEELINGS_OF_MODULES = 0
 ONE_NAME = frozenset((
     "Attribute", "Buffer", "Conv1d", "Conv2d", "Conv3d", "DispatchKey", "Dropout", "Event", "GRU",
     "GRUCell", "GradScaler", "Graph", "Identity", "LSTM", "LSTMCell", "Linear", "LinearReLU",
-    "Lock", "Node", "Partition", "RNNBase", "RNNCell", "RNNCellBase", "Stream", "Tensor", "Transformer",
-    "_ConvNd", "autocast", "device", "profile",
+    "Lock", "Node", "Partition", "RNNBase", "RNNCell", "RNNCellBase", "Stream", "Tensor",
+    "Transformer", "_ConvNd", "autocast", "device", "profile",
 ))  # fmt: skip
 
 
