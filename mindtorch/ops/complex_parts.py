@@ -1,6 +1,7 @@
-"""Owns what a device does with complex numbers where its operators take real ones: both parts.
+"""Owns what a device does with numbers that its operators do not take.
 
-What moves elements moves pairs; a product of matrices is four real ones.
+Complex ones by both parts: what moves elements moves pairs, a product of matrices is four real
+ones. Products of float64 and of integers, which the matrix unit lacks, by multiplying and adding.
 """
 
 from __future__ import annotations
@@ -10,10 +11,52 @@ from typing import Any
 
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
-from .spec import NoNumbers, aten
+from .spec import SHORT_FLOATS, NoNumbers, aten
 
 # Whether a call's `self` is of real numbers, which CANN's operator takes.
 is_real = NoNumbers(lambda args: args["self"].dtype.category != dt.COMPLEX)
+
+
+# Elements of what a product of float64 or integers may multiply out: 512 MiB of float64. What is
+# larger goes to CANN, whose refusal says to cast.
+_MOST_PRODUCTS = 1 << 26
+_ON_MATRIX_UNIT = frozenset(f"torch.{d}" for d in SHORT_FLOATS)
+
+
+def on_matrix_unit(left: str) -> NoNumbers:
+    """Whether CANN's product takes the call whose left matrix is `left`: its halves and float32
+    (aclnnMatmul document), and what `multiplied` would need too much memory for."""
+
+    def taken(args: dict[str, Any]) -> bool:
+        geom, out = args[left], args["out"]
+        if str(geom.dtype) in _ON_MATRIX_UNIT:
+            return True
+        count = out.numel * (geom.shape[-1] if geom.ndim else 1)
+        return geom.dtype is not dt.complex64 and count > _MOST_PRODUCTS
+
+    return NoNumbers(taken)
+
+
+def below_double(name: str = "out") -> NoNumbers:
+    """Whether the tensor `name` of a call is neither of float64 nor of complex128, which documents
+    of many operators do not list: the row's `lower` then computes it from those that do."""
+    return NoNumbers(lambda args: args[name].dtype not in (dt.float64, dt.complex128))
+
+
+def multiplied(product: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+    """A product of matrices from aclnnMul and aclnnReduceSum, of complex64 `by_parts`."""
+    of_parts = by_parts(product)
+
+    def lower(self: Tensor, other: Tensor) -> Tensor:
+        if self.dtype is dt.complex64:
+            return of_parts(self, other)
+        columns = aten.transpose(other, -2, -1) if other.ndim > 1 else other
+        if self.ndim > 1 and other.ndim > 1:
+            self, columns = aten.unsqueeze(self, -2), aten.unsqueeze(columns, -3)
+        result: Tensor = aten.sum(self * columns, -1, dtype=self.dtype)
+        return result
+
+    return lower
 
 
 def in_pairs(move: Callable[..., Tensor]) -> Callable[..., Tensor]:

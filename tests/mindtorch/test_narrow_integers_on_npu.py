@@ -20,6 +20,7 @@ CALLS = {
     "in place": lambda x: x.clone().neg_().sign_().remainder_(2),
     "strided": lambda x: (-x.T, x[:, 1:].max(0).values),
     "empty": lambda x: -x[:0],
+    "product": lambda x: (x @ x.T, x @ x[0], x[0] @ x[0], x[:, 0] @ x, x[None] @ x.T),
 }
 
 

@@ -112,9 +112,11 @@ op(
         "n",
         lambda a: a["n"] if a["m"] is None else a["m"],
         "out",
-        when=lambda a: a["out"].dtype.category != dt.COMPLEX,
+        when=lambda a: a["out"].dtype.category != dt.COMPLEX and a["out"].dtype is not dt.float64,
     ),
-    lower=lambda n, m, dtype, device: aten.to(aten.eye(n, m, device=device), dtype),
+    lower=lambda n, m, dtype, device: aten.to(
+        aten.eye(n, m, dtype=dt.float32, device=device), dtype or dt.get_default_dtype()
+    ),
     grad={},
     samples=lambda: [Sample(a) for a in ((3,), (3, 3), (2, 4), (0, 2))],
     tolerance="exact",

@@ -11,6 +11,7 @@ from functools import cache
 from typing import cast
 
 from ...rules import broadcast
+from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
 from ..move.joining import upper_triangle
 
@@ -191,9 +192,8 @@ def _inverse_by_solving(A: Tensor) -> Tensor:
     try:
         return aten._linalg_solve(A, aten.contiguous(aten.expand(identity, A.shape)))
     except LinAlgError:
-        raise LinAlgError(
-            "linalg.inv: The inversion could not be completed because the input matrix is singular."
-        ) from None
+        host = [A.detach().cpu().numpy()]
+        raise LinAlgError(_failure("linalg.inv", np.linalg.inv, host)) from None
 
 
 op(
@@ -201,7 +201,7 @@ op(
     summary="Inverse of square matrices `[*, N, N]`.",
     infer=square("linalg.inv"),
     cpu=_guarded("linalg.inv", np.linalg.inv),
-    aclnn=call("aclnnInverse", "A", "out", when=lambda a: a["A"].dtype.category != dt.COMPLEX),
+    aclnn=call("aclnnInverse", "A", "out", when=in_dtypes("A", *SHORT_FLOATS)),
     lower=_inverse_by_solving,
     grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))},
     samples=_matrices(),
@@ -394,11 +394,28 @@ def _cholesky(self: Array) -> Array:
     return cast("Array", factor)
 
 
+def _cholesky_by_root(self: Tensor) -> Tensor:
+    """Of float64 and complex numbers, by operators that take them: for A = V S Vᴴ = Bᴴ B with
+    B = S^½ Vᴴ = Q R, A is Rᴴ R. Waits for the device: LinAlgError where A is not positive."""
+    below = aten.tril(self, -1)
+    whole = below + _t(below) + aten.diag_embed(aten.diagonal(self, 0, -2, -1))
+    u, s, v = aten._linalg_svd_v(whole, False)
+    signs = aten.real(aten.sum(aten.conj_of(u) * v, -2))
+    if self.numel() and not bool(aten.all(aten.logical_and(signs > 0, s > 0)).item()):
+        raise LinAlgError(
+            _failure("linalg.cholesky", np.linalg.cholesky, [self.detach().cpu().numpy()])
+        )
+    _, r = aten.linalg_qr(aten.unsqueeze(aten.sqrt(s), -1) * _t(v), "r")
+    diagonal = aten.real(aten.diagonal(r, 0, -2, -1))
+    return aten.tril(_t(r * aten.unsqueeze(aten.where(diagonal < 0, -1.0, 1.0), -1)))
+
+
 op(
     "_linalg_cholesky(Tensor self) -> Tensor",
     infer=square("linalg.cholesky"),
     cpu=_guarded("linalg.cholesky", _cholesky),
-    aclnn=call("aclnnLinalgCholesky", "self", False, "out"),
+    aclnn=call("aclnnLinalgCholesky", "self", False, "out", when=in_dtypes("self", *SHORT_FLOATS)),
+    lower=_cholesky_by_root,
     grad={"self": _cholesky_grad},
     # Differences of one element leave the symmetric matrices: gradients are tested with torch's.
     unsupported={"half": "cholesky_cpu"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...complex_parts import by_parts, is_real
+from ...complex_parts import multiplied, on_matrix_unit
 from ...costs import product
 from ...rules import c_name, refuse_growth
 from ...spec import Derivative
@@ -79,8 +79,8 @@ op(
     summary="Matrix product `[M, K] @ [K, N] → [M, N]`.",
     infer=_mm,
     cpu=multiply,
-    aclnn=call("aclnnMm", "self", "mat2", "out", "cube_math_type", when=is_real),
-    lower=by_parts(lambda a, b: aten.mm(a, b)),
+    aclnn=call("aclnnMm", "self", "mat2", "out", "cube_math_type", when=on_matrix_unit("self")),
+    lower=multiplied(lambda a, b: aten.mm(a, b)),
     grad={
         "self": lambda grad, self_geom, mat2: grad_left(grad, self_geom, mat2),
         "mat2": lambda grad, self, mat2_geom: grad_right(grad, self, mat2_geom),
@@ -119,8 +119,10 @@ op(
     summary="Batched product `[B, M, K] @ [B, K, N] → [B, M, N]`.",
     infer=_bmm,
     cpu=np.matmul,
-    aclnn=call("aclnnBatchMatMul", "self", "mat2", "out", "cube_math_type", when=is_real),
-    lower=by_parts(lambda a, b: aten.bmm(a, b)),
+    aclnn=call(
+        "aclnnBatchMatMul", "self", "mat2", "out", "cube_math_type", when=on_matrix_unit("self")
+    ),
+    lower=multiplied(lambda a, b: aten.bmm(a, b)),
     grad={
         "self": lambda grad, mat2: aten.bmm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.bmm(_t(self), grad),
@@ -235,13 +237,13 @@ def _fused_samples(rank: int) -> Callable[..., Any]:
 _fused_row(
     "addmm", "mat1", "mat2", "mm", _addmm_product,
     call("aclnnAddmm", "self", "mat1", "mat2", "beta", "alpha", "out", "cube_math_type",
-         when=is_real),
+         when=on_matrix_unit("mat1")),
     "addmm_impl_cpu_",
 )  # fmt: skip
 _fused_row(
     "baddbmm", "batch1", "batch2", "bmm", _baddbmm_product,
     call("aclnnBaddbmm", "self", "batch1", "batch2", "beta", "alpha", "out", "cube_math_type",
-         when=is_real),
+         when=on_matrix_unit("batch1")),
     "baddbmm",
 )  # fmt: skip
 

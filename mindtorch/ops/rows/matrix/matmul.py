@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...complex_parts import by_parts, is_real
+from ...complex_parts import multiplied, on_matrix_unit
 from ...costs import product
 from ...rules import broadcast, c_name
 from ...words import *
@@ -139,8 +139,10 @@ op(
     summary="Matrix product `[*, M, K] @ [*, K, N] → [*, M, N]`; vectors count as matrices.",
     infer=_matmul,
     cpu=multiply,
-    aclnn=call("aclnnMatmul", "self", "other", "out", "cube_math_type", when=is_real),
-    lower=by_parts(lambda a, b: aten.matmul(a, b)),
+    aclnn=call(
+        "aclnnMatmul", "self", "other", "out", "cube_math_type", when=on_matrix_unit("self")
+    ),
+    lower=multiplied(lambda a, b: aten.matmul(a, b)),
     grad={"self": _grad_self, "other": _grad_other},
     unsupported={"bool": "addmm_impl_cpu_"},
     samples=samples,

@@ -7,7 +7,7 @@ from math import prod
 
 from ...._tensor.dtype import int32, int64
 from ...._tensor.geometry import format_strides
-from ...complex_parts import in_pairs, is_real, rolled
+from ...complex_parts import below_double, in_pairs, is_real, rolled
 from ...rules import LAST, as_images, channels_last, preserved
 from ...samples import FLOATS
 from ...words import *
@@ -436,14 +436,34 @@ def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = 
     return as_images(self.shape, self) if dims else self.fresh()
 
 
+def _rolls(args: dict[str, Any]) -> bool:
+    return is_real(args) and below_double()(args)
+
+
+def _joined(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
+    """roll of float64, which aclnnRoll's document does not list."""
+    shifts, dims = (((n,) if isinstance(n, int) else n) for n in (shifts, dims))
+    if not dims:
+        flat = _joined(aten.reshape(self, (-1,)), shifts, (0,))
+        return aten.reshape(flat, self.shape)
+    for shift, dim in zip(shifts, dims if self.ndim and self.numel() else (), strict=False):
+        size = self.shape[dim]
+        first = size - shift % size
+        parts = aten.narrow(self, dim, first, size - first), aten.narrow(self, dim, 0, first)
+        self = aten.cat(parts, dim)
+    return aten.clone(self) if not self.ndim or not self.numel() else self
+
+
 op(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
     summary="Elements shifted along `dims`; those that leave come back at the other end.",
     infer=_roll_rule,
     cpu=_roll,
     compute="raw",
-    aclnn=call("aclnnRoll", "self", "shifts", "dims", "out", when=is_real),
-    lower=in_pairs(rolled),
+    aclnn=call("aclnnRoll", "self", "shifts", "dims", "out", when=_rolls),
+    lower=lambda self, shifts, dims: (
+        in_pairs(rolled)(self, shifts, dims) if self.is_complex() else _joined(self, shifts, dims)
+    ),
     grad={
         "self": lambda grad, shifts, dims: aten.roll(grad, tuple(-s for s in shifts), dims)
     },

@@ -6,6 +6,7 @@ from math import pi, sqrt
 
 from ...._compat.unsupported_dtypes import Refusal, UnsupportedDtypes
 from ...choice import choose
+from ...complex_parts import below_double
 from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, unary
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
@@ -156,11 +157,21 @@ def _gelu_grad(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
     return aten.gelu_backward(grad, self, approximate=approximate)
 
 
+def _gelu_double(self: Tensor, approximate: str) -> Tensor:
+    if approximate == "tanh":
+        inner = (self * self * self * 0.044715 + self) * sqrt(2 / pi)
+        return self * 0.5 * (aten.tanh(inner) + 1)
+    return self * 0.5 * aten.erfc(self * -sqrt(0.5))
+
+
 activation(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
     _gelu,
-    call("aclnnGeluV2", "self", lambda a: int(a["approximate"] == "tanh"), "out"),
+    call(
+        "aclnnGeluV2", "self", lambda a: int(a["approximate"] == "tanh"), "out", when=below_double()
+    ),
     _gelu_grad,
+    lower=_gelu_double,
     tolerance="composite",
     rule="activation",
     surface="nn",
@@ -232,9 +243,10 @@ slope_row("mish", _mish_slope, _mish_backward, _mish_curved)
 activation(
     "mish(Tensor self) -> Tensor",
     lambda x: x * np.tanh(_softplus(x, 1, 20)),
-    call("aclnnMish", "self", "out"),
+    call("aclnnMish", "self", "out", when=below_double()),
     lambda grad, self: aten.mish_backward(grad, self),
     rule="activation",
+    lower=lambda self: self * aten.tanh(aten.softplus(self)),
 )
 
 
@@ -245,7 +257,7 @@ def _times(grad: object, factor: Any) -> Any:
 activation(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
     lambda x, slope: choose(x > 0, x, x * x.dtype.type(slope)),
-    call("aclnnLeakyRelu", "self", "negative_slope", "out"),
+    call("aclnnLeakyRelu", "self", "negative_slope", "out", when=below_double()),
     slope(
         "leaky_relu",
         lambda grad, x, slope: choose(x > 0, grad, grad * x.dtype.type(slope)),
@@ -257,6 +269,7 @@ activation(
         lambda f: lambda grad, self, negative_slope: f(grad, self, negative_slope, False),
     ),
     settings=((0.3,),),
+    lower=lambda self, slope: aten.where(self > 0, self, self * slope),
 )
 
 
@@ -281,7 +294,7 @@ def _elu_grad(
 activation(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
     _elu,
-    call("aclnnElu", "self", "alpha", "scale", "input_scale", "out"),
+    call("aclnnElu", "self", "alpha", "scale", "input_scale", "out", when=below_double()),
     slope(
         "elu",
         _elu_slope,
@@ -293,6 +306,9 @@ activation(
     settings=((0.7,), (1.5, 1.1, 0.5)),
     oracle=lambda torch: torch.ops.aten.elu,
     rule="activation",
+    lower=lambda self, alpha, scale, input_scale: aten.where(
+        self > 0, self * scale, aten.expm1(self * input_scale) * (alpha * scale)
+    ),
 )
 
 
@@ -335,7 +351,7 @@ def _hardswish_slope(grad: Array, x: Array) -> Array:
 activation(
     "hardswish(Tensor self) -> Tensor",
     _hardswish,
-    call("aclnnHardswish", "self", "out"),
+    call("aclnnHardswish", "self", "out", when=below_double()),
     slope(
         "hardswish",
         _hardswish_slope,
@@ -347,20 +363,22 @@ activation(
         ("aclnnHardswishBackward", "grad_output", "self", "out"),
     ),
     rule="activation",
+    lower=lambda self: aten.clamp(self + 3, 0, 6) / 6 * self,
 )
 activation(
     "hardsigmoid(Tensor self) -> Tensor",
     lambda x: np.clip(x + x.dtype.type(3), x.dtype.type(0), x.dtype.type(6)) / x.dtype.type(6),
-    call("aclnnHardsigmoid", "self", "out"),
+    call("aclnnHardsigmoid", "self", "out", when=below_double()),
     lambda grad, self: aten.where(aten.abs(self) < 3, grad / 6, 0),
     # torch's own has no second derivative; this says the same with one.
     oracle=lambda torch: lambda x: (x + 3).clamp(0, 6) / 6,
     rule="activation",
+    lower=lambda self: aten.clamp(self + 3, 0, 6) / 6,
 )
 activation(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     _softplus,
-    call("aclnnSoftplus", "self", "beta", "threshold", "out"),
+    call("aclnnSoftplus", "self", "beta", "threshold", "out", when=below_double()),
     slope(
         "softplus",
         lambda grad, x, beta, threshold: choose(
@@ -376,21 +394,27 @@ activation(
     autocast="float32 on npu",
     surface="nn",
     rule="activation",
+    lower=lambda self, beta, threshold: aten.where(
+        self * beta > threshold,
+        self,
+        aten.log1p(aten.exp(aten.clamp(self * beta, None, threshold))) / beta,
+    ),
 )
 activation(
     "log_sigmoid(Tensor self) -> Tensor",
     lambda x: np.minimum(x, x.dtype.type(0)) - np.log1p(np.exp(-np.abs(x))),
-    call("aclnnLogSigmoid", "self", "out"),
+    call("aclnnLogSigmoid", "self", "out", when=below_double()),
     lambda grad, self: grad * aten.sigmoid(-self),
     oracle=lambda torch: torch.nn.functional.logsigmoid,
     rule="activation",
+    lower=lambda self: aten.clamp(self, None, 0) - aten.log1p(aten.exp(aten.neg(aten.abs(self)))),
 )
 activation(
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     lambda x, lambd: np.where(
         np.abs(x) > lambd, x - np.copysign(x.dtype.type(lambd), x), x * x.dtype.type(0)
     ),
-    call("aclnnSoftshrink", "self", "lambd", "out"),
+    call("aclnnSoftshrink", "self", "lambd", "out", when=below_double()),
     slope(
         "softshrink",
         lambda grad, x, lambd: where(grad, np.abs(x) > lambd),
@@ -399,11 +423,14 @@ activation(
         {"lambd": (0.5, 1.0)},
     ),
     kernel="softshrink_check",
+    lower=lambda self, lambd: aten.where(
+        aten.abs(self) > lambd, self - aten.sign(self) * lambd, self * 0
+    ),
 )
 activation(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     lambda x, lambd: choose(np.abs(x) <= lambd, x.dtype.type(0), x),
-    call("aclnnHardshrink", "self", "lambd", "out"),
+    call("aclnnHardshrink", "self", "lambd", "out", when=below_double()),
     slope(
         "hardshrink",
         lambda grad, x, lambd: where(grad, np.abs(x) > lambd),
@@ -413,6 +440,7 @@ activation(
     ),
     out="found",
     surface="both nn",
+    lower=lambda self, lambd: aten.where(aten.abs(self) <= lambd, 0, self),
 )
 
 
@@ -431,7 +459,8 @@ op(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     infer=pointwise(only=("threshold_cpu", (*dt.INTEGERS, *FLOATING))),
     cpu=_threshold,
-    aclnn=call("aclnnThreshold", "self", "threshold", "value", "out"),
+    aclnn=call("aclnnThreshold", "self", "threshold", "value", "out", when=below_double()),
+    lower=lambda self, threshold, value: aten.where(self <= threshold, value, self),
     grad={
         "self": lambda grad, self, threshold: aten.straight(
             aten.where(self > threshold, grad, 0), self

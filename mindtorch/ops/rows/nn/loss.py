@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...complex_parts import below_double
 from ...rules import broadcast_in_place
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
 from ...words import *
@@ -95,6 +96,28 @@ def _ones(self: Tensor) -> Tensor:
     return aten.ones((self.shape[-1],), dtype=self.dtype, device=self.device)
 
 
+def _nll_parts(target: Tensor, weight: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """Of each row the class that counts, `[N, 1]`, and its weight, 0 where it is ignored `[N]`."""
+    labels = aten.reshape(aten.to(target, dt.int64), (-1,))
+    ignored = labels == ignore_index
+    places = aten.masked_fill(labels, ignored, 0)
+    weights = aten.where(ignored, 0, aten.index_select(weight, 0, places))
+    return aten.unsqueeze(places, 1), weights
+
+
+def _nll_double(
+    self: Tensor, target: Tensor, weight: Tensor, reduction: int, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    places, weights = _nll_parts(target, weight, ignore_index)
+    rows = aten.reshape(self, (-1, self.shape[-1]))
+    picked = aten.squeeze(aten.gather(rows, 1, places), 1)
+    losses = aten.where(weights == 0, 0, aten.neg(picked) * weights)
+    if reduction == NONE:
+        return aten.reshape(losses, self.shape[:-1]), aten.zeros_like(aten.sum(weights))
+    total = aten.sum(weights)
+    return (aten.sum(losses) / total if reduction == MEAN else aten.sum(losses)), total
+
+
 def _nll_samples() -> list[Sample]:
     x, y = Arg((4, 3), "float64"), Arg((4,), "int64", values=(0, 2, 1, 2))
     weight = Arg((3,), "float64", 0.5, 2.0, grad=False)
@@ -134,7 +157,9 @@ op(
         "ignore_index",
         "output",
         "total_weight",
+        when=below_double("self"),
     ),
+    lower=_nll_double,
     unsupported={"bool whole complex": "nll_loss_out_frame"},
     surface="none",
     samples=calls(
@@ -178,6 +203,16 @@ def _pick(
     """The adjoint of nll_loss_backward: nll_loss itself, on fixed weights."""
     picked = aten.nll_loss_forward(grad, target, weight, NONE if reduction == NONE else SUM, ignore)
     return picked[0] / total if reduction == MEAN else picked[0]
+
+
+def _nll_backward_double(
+    grad: Tensor, self: Tensor, target: Tensor, weight: Tensor, reduction: int, ignore: int,
+    total: Tensor,
+) -> Tensor:  # fmt: skip
+    places, weights = _nll_parts(target, weight, ignore)
+    slopes = aten.unsqueeze(aten.neg(weights) * (grad / total if reduction == MEAN else grad), 1)
+    zeros = aten.zeros((places.shape[0], self.shape[-1]), dtype=self.dtype, device=self.device)
+    return aten.reshape(aten.scatter_src(zeros, 1, places, slopes), self.shape)
 
 
 _BACKWARD = (
@@ -227,7 +262,9 @@ op(
         "ignore_index",
         "total_weight",
         "out",
+        when=below_double(),
     ),
+    lower=_nll_backward_double,
     unsupported={"bool whole complex": "nll_loss_backward_out_frame"},
     surface="none",
     samples=calls(
@@ -290,9 +327,16 @@ def pair_loss(
 pair_loss(
     "mse_loss",
     lambda d: d * d,
-    call("aclnnMseLoss", "self", "target", "reduction", "out"),
+    call("aclnnMseLoss", "self", "target", "reduction", "out", when=below_double()),
+    lower=lambda self, target, reduction: lowered(aten.square(self - target), reduction),
     autocast="float32",
 )
+
+
+def _smooth_lower(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    d = aten.abs(self - target)
+    near = d * d * (0.5 / beta) if beta else d
+    return lowered(aten.where(d < beta, near, d - 0.5 * beta), reduction)
 
 
 def _smooth(d: Array, beta: float) -> Array:
@@ -304,7 +348,8 @@ def _smooth(d: Array, beta: float) -> Array:
 pair_loss(
     "smooth_l1_loss",
     _smooth,
-    call("aclnnSmoothL1Loss", "self", "target", "reduction", "beta", "out"),
+    call("aclnnSmoothL1Loss", "self", "target", "reduction", "beta", "out", when=below_double()),
+    lower=_smooth_lower,
     setting="beta",
     values=(0.7,),
     autocast="float32",

@@ -10,6 +10,7 @@ from math import prod
 from types import ModuleType
 
 from ...._compat.unsupported_dtypes import kernel
+from ...complex_parts import below_double
 from ...rules import HALVES, as_images
 from ...words import *
 from .norm_grads import WHOLE, back_through, or_zeros, standardized, wide
@@ -134,6 +135,15 @@ def _layer_norm_grad(
     return tuple(grads)
 
 
+def _layer_norm_double(
+    input: Tensor, shape: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, ...]:
+    dims = tuple(range(input.ndim - len(shape), input.ndim))
+    out, rstd = standardized(input, dims, eps)
+    out = out if weight is None else out * weight
+    return (out if bias is None else out + bias), aten.mean(input, dims, True), rstd
+
+
 def _layer_norm_oracle(torch: ModuleType) -> Callable[..., Any]:
     """torch's layer_norm, with statistics that have gradients: those of its native op have none."""
 
@@ -161,7 +171,9 @@ op(
         "out",
         "mean",
         "rstd",
+        when=below_double("input"),
     ),
+    lower=_layer_norm_double,
     grad={("input", "weight", "bias"): _layer_norm_grad},
     unsupported={"bool whole complex": kernel("LayerNormKernelImpl", unless=_is_mixed)},
     samples=lambda: [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...choice import choose
+from ...complex_parts import below_double
 from ...rules import Pointwise, pointwise
 from ...samples import binary, unary
 from ...spec import scalar
@@ -183,7 +184,8 @@ op(
     "relu(Tensor self) -> Tensor",
     infer=_Relu(),
     cpu=_relu,
-    aclnn=call("aclnnRelu", "self", "out"),
+    aclnn=call("aclnnRelu", "self", "out", when=below_double()),
+    lower=lambda self: aten.clamp(self, 0),
     grad={"self": lambda grad, result: aten.threshold_backward(grad, result, 0)},
     samples=unary(),
     tolerance="exact",
@@ -199,7 +201,10 @@ op(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     infer=pointwise(),
     cpu=_threshold_backward,
-    aclnn=call("aclnnThresholdBackward", "grad_output", "self", "threshold", "out"),
+    aclnn=call(
+        "aclnnThresholdBackward", "grad_output", "self", "threshold", "out", when=below_double()
+    ),
+    lower=lambda grad, self, threshold: aten.where(self <= threshold, 0, grad),
     grad={
         "grad_output": lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
         "self": lambda grad, self: aten.zeros_like(self),

@@ -7,6 +7,7 @@ from math import inf, log
 
 from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...._tensor.dtype import FLOAT, INTEGER, INTEGERS, get_default_dtype
+from ...complex_parts import below_double
 from ...rules import NUMBERS, REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
 from ...samples import FLOATS, INTS, binary, unary
 from ...spec import scalar
@@ -406,11 +407,20 @@ def _logaddexp(self: Array, other: Array) -> Array:
     return np.where(none, high, high + np.log1p(np.exp(low - np.where(none, 0, high))))
 
 
+def _added_exponentials(self: Tensor, other: Tensor) -> Tensor:
+    """The larger one, and what the smaller one adds; equal infinities are themselves."""
+    larger = aten.maximum(self, other)
+    apart = aten.where(self == other, 0.0, aten.abs(self - other))
+    result: Tensor = larger + aten.log1p(aten.exp(-apart))
+    return result
+
+
 op(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
     infer=pointwise("float"),
     cpu=_logaddexp,
-    aclnn=call("aclnnLogAddExp", "self", "other", "out"),
+    aclnn=call("aclnnLogAddExp", "self", "other", "out", when=below_double()),
+    lower=_added_exponentials,
     grad={
         "self": lambda grad, self, other: grad * aten.conj_of(aten.sigmoid(self - other)),
         "other": lambda grad, self, other: grad * aten.conj_of(aten.sigmoid(other - self)),
@@ -451,7 +461,8 @@ op(
     "heaviside(Tensor self, Tensor values) -> Tensor",
     infer=Heaviside(),
     cpu=lambda self, values: np.where(self == 0, values, self > 0).astype(self.dtype),
-    aclnn=call("aclnnHeaviside", "self", "values", "out"),
+    aclnn=call("aclnnHeaviside", "self", "values", "out", when=below_double()),
+    lower=lambda self, values: aten.where(self == 0, values, aten.to(self > 0, self.dtype)),
     unsupported={"complex": Refusal("heaviside is not yet implemented for complex tensors.")},
     samples=lambda: [Sample((Arg((3, 4), d, -1, 1), Arg((4,), d))) for d in ("float32", "float16")],
     tolerance="exact",
@@ -482,14 +493,23 @@ def _xlogy_grad(grad: Tensor, self: Tensor, other: Tensor | Number) -> Tensor:
     return grad * aten.where(aten.logical_and(self == 0, by <= 0), 0.0, aten.log(by))
 
 
+def _times_logarithm(self: Tensor, other: Tensor | Number) -> Tensor:
+    by = aten.full_like(self, other) if not isinstance(other, Tensor) else other
+    zero = aten.logical_and(self == 0, by == by)
+    result: Tensor = aten.where(zero, 0.0, self * aten.log(by))
+    return result
+
+
 op(
     "xlogy(Tensor self, Tensor|Scalar other) -> Tensor",
     infer=pointwise("float"),
     cpu=_xlogy,
     aclnn=(
-        call("aclnnXLogYScalarOther", "self", "other", "out", when=scalar("other")),
-        call("aclnnXLogYTensor", "self", "other", "out"),
+        call("aclnnXLogYScalarOther", "self", "other", "out",
+             when=scalar("other").and_where(below_double())),
+        call("aclnnXLogYTensor", "self", "other", "out", when=below_double()),
     ),
+    lower=_times_logarithm,
     grad={
         "self": _xlogy_grad,
         "other": lambda grad, self, other: grad * (self / other),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...._tensor.geometry import geometry
+from ...complex_parts import below_double
 from ...rules import pointwise, preserved
 from ...words import *
 
@@ -99,7 +100,10 @@ op(
     summary="Complex numbers from real and imaginary parts.",
     infer=lambda real, imag: pointwise_complex(real, imag),
     cpu=_complex_cpu,
-    aclnn=call("aclnnComplex", "real", "imag", "out"),
+    aclnn=call("aclnnComplex", "real", "imag", "out", when=below_double()),
+    lower=lambda real, imag: aten.view_as_complex(
+        aten.stack(aten.broadcast_tensors((real, imag)), -1)
+    ),
     compute="raw",
     grad={
         "real": lambda grad: aten.real(grad),

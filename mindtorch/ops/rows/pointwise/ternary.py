@@ -9,7 +9,7 @@ from ...complex_parts import is_real
 from ...limits import converted, in_dtype
 from ...rules import NUMBERS, Pointwise, c_name, pointwise, preserved, result_type
 from ...samples import FLOATS
-from ...spec import scalar
+from ...spec import SHORT_FLOATS, in_dtypes, scalar
 from ...words import *
 
 
@@ -364,6 +364,9 @@ class _Between(Pointwise):
         return super().__call__(*args)
 
 
+_halves_and_float = in_dtypes("out", *SHORT_FLOATS)
+
+
 op(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
     summary="`self + weight * (end - self)`.",
@@ -378,9 +381,9 @@ op(
             "end",
             "weight",
             "out",
-            when=scalar("weight").and_where(is_real),
+            when=scalar("weight").and_where(_halves_and_float),
         ),
-        call("aclnnLerp", "self", "end", "weight", "out", when=is_real),
+        call("aclnnLerp", "self", "end", "weight", "out", when=_halves_and_float),
     ),
     lower=lambda self, end, weight: self + (end - self) * weight,
     grad={

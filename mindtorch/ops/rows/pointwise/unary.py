@@ -14,12 +14,13 @@ from ...._tensor.dtype import (
     INTEGER,
     STORED,
     UNSIGNED,
+    complex128,
     finfo,
     float64,
     from_numpy_dtype,
 )
 from ... import complex_functions
-from ...complex_parts import is_real
+from ...complex_parts import below_double, is_real
 from ...rules import (
     ANY_NUMBERS,
     WHOLE,
@@ -29,6 +30,7 @@ from ...rules import (
     refuse_dtype,
 )
 from ...samples import FLOATS, unary
+from ...spec import NoNumbers
 from ...words import *
 
 
@@ -62,6 +64,20 @@ def _c(value: Tensor) -> Tensor:
     return aten.conj_of(value)
 
 
+def _plain(by_parts: object, double: object) -> NoNumbers | None:
+    if double:
+        return NoNumbers(lambda args: is_real(args) and args["out"].dtype is not float64)
+    return is_real if by_parts else None
+
+
+def _by_dtype(
+    by_parts: Callable[[Tensor], Tensor], double: Callable[[Tensor], Tensor] | None
+) -> Callable[[Tensor], Tensor]:
+    if double is None:
+        return by_parts
+    return lambda self: by_parts(self) if self.is_complex() else double(self)
+
+
 def elementary(
     name: str,
     cpu: Callable[..., Any],
@@ -74,18 +90,20 @@ def elementary(
     autocast: str = "",
     surface: str = "both",
     unsupported: UnsupportedDtypes | None = None,
+    double: Callable[[Tensor], Tensor] | None = None,
 ) -> None:
     """A row whose integer input becomes the default dtype; samples from [low, high).
 
-    What `complex_functions` has a formula of, CANN's operator has for real numbers alone.
+    What `complex_functions` has a formula of, CANN's operator has for real numbers alone; what
+    `double` has one of, for no float64.
     """
     by_parts = getattr(complex_functions, name, None)
     op(
         f"{name}(Tensor self) -> Tensor",
         infer=pointwise("float"),
         cpu=cpu,
-        aclnn=call(aclnn, "self", "out", when=is_real if by_parts else None),
-        lower=by_parts,
+        aclnn=call(aclnn, "self", "out", when=_plain(by_parts, double)),
+        lower=double if by_parts is None else _by_dtype(by_parts, double),
         grad={"self": grad},
         unsupported=unsupported or {},
         samples=unary(low, high, (*FLOATS, "int64")),
@@ -95,6 +113,11 @@ def elementary(
         surface=surface,
         inplace=True,
     )
+
+
+def _half(x: Tensor) -> Tensor:
+    result: Tensor = aten.clamp(x, -750) * 0.5
+    return result
 
 
 def _rsqrt(x: Array) -> Array:
@@ -172,6 +195,8 @@ elementary(
     lambda grad, result: grad * (_c(result) + 1),
     autocast="float32 on npu",
     rule="exponential",
+    # At -750, where the result is -1 to the last bit, no factor is 0 or infinite.
+    double=lambda x: aten.exp(_half(x)) * aten.sinh(_half(x)) * 2,
 )
 elementary(
     "log",
@@ -191,7 +216,7 @@ elementary(
 elementary(
     "log10", np.log10, "aclnnLog10",
     lambda grad, self: grad / (_c(self) * log(10)), 0.1, 4,
-    autocast="float32 on npu", rule="exponential",
+    autocast="float32 on npu", rule="exponential", double=lambda x: aten.log(x) / log(10),
 )  # fmt: skip
 elementary(
     "log1p", _log1p, "aclnnLog1p", lambda grad, self: grad / (_c(self) + 1),
@@ -258,6 +283,8 @@ elementary(
 elementary(
     "tanh", np.tanh, "aclnnTanh",
     lambda grad, result: aten.tanh_backward(grad, _c(result)), surface="both nn", rule="arctangent",
+    # Beyond 20 it is 1 to the last bit.
+    double=lambda x: aten.sinh(aten.clamp(x, -20, 20)) / aten.cosh(aten.clamp(x, -20, 20)),
 )  # fmt: skip
 elementary(
     "asinh", np.arcsinh, "aclnnAsinh",
@@ -385,15 +412,27 @@ def _takes(a: dict[str, Any]) -> bool:
     return bool(a["self"].dtype.category >= FLOAT)
 
 
+def _truncates(a: dict[str, Any]) -> bool:
+    return _takes(a) and a["self"].dtype is not float64
+
+
+def _rounded(self: Tensor) -> Tensor:
+    """Of integers; and trunc of float64, which aclnnTrunc's document does not list."""
+    if self.dtype.category < FLOAT:
+        return aten.clone(self)
+    return aten.where(self < 0, aten.ceil(self), aten.floor(self))
+
+
 def step(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
     """A row of a function that is flat nearly everywhere and leaves integers as they are."""
     signs = name == "sign"
+    takes = _truncates if name == "trunc" else _takes
     op(
         f"{name}(Tensor self) -> Tensor",
         infer=_Sign() if signs else _Rounding(name),
         cpu=cpu,
-        aclnn=call(aclnn, "self", "out", when=None if signs else _takes),
-        lower=None if signs else lambda self: aten.clone(self),
+        aclnn=call(aclnn, "self", "out", when=None if signs else takes),
+        lower=None if signs else _rounded,
         grad={"self": lambda grad: aten.zeros_like(grad)},
         samples=unary(dtypes=FLOATS),
         tolerance="exact",
@@ -427,7 +466,8 @@ op(
     "frac(Tensor self) -> Tensor",
     infer=_Rounding("frac"),
     cpu=_frac,
-    aclnn=call("aclnnFrac", "self", "out"),
+    aclnn=call("aclnnFrac", "self", "out", when=below_double()),
+    lower=lambda self: self - aten.trunc(self),
     grad={"self": lambda grad: grad},
     samples=unary(),
     tolerance="rounded",
@@ -459,13 +499,25 @@ op(
     out="found",
     inplace=True,
 )
+
+
+def _size(self: Tensor) -> Tensor:
+    """|z| of complex128, which aclnnAbs's document does not list, by the larger part."""
+    parts = aten.abs(aten.view_as_real(self))
+    larger, smaller = aten.amax(parts, -1), aten.amin(parts, -1)
+    share = smaller / aten.where(larger == 0, 1.0, larger)
+    result: Tensor = larger * aten.sqrt(share * share + 1)
+    return aten.where(larger == float("inf"), larger, result)
+
+
 op(
     "abs(Tensor self) -> Tensor",
     infer=pointwise(
         "real", only=("abs_cpu", (*ANY_NUMBERS, *(d for d in STORED if d.is_floating_point)))
     ),
     cpu=np.abs,
-    aclnn=call("aclnnAbs", "self", "out"),
+    aclnn=call("aclnnAbs", "self", "out", when=lambda a: a["self"].dtype is not complex128),
+    lower=_size,
     grad={"self": lambda grad, self: grad * aten.sgn(self)},
     samples=unary(dtypes=(*FLOATS, "int64", "int8")),
     tolerance="exact",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import nan, prod
 
 from ...._compat.unsupported_dtypes import Refusal
+from ...complex_parts import below_double
 from ...rules import REAL_NUMBERS, Dynamic, broadcast, preserved, reduced, refuse_dtype
 from ...samples import FLOATS
 from ...words import *
@@ -228,6 +229,23 @@ def _sort(self: Array, dim: int, descending: bool, stable: bool | None) -> tuple
     return np.take_along_axis(self, index, dim), index
 
 
+def _sorts(args: dict[str, Any]) -> bool:
+    """Whether CANN's Sort is called: not of nothing, nor of float64 that need not stay in order,
+    which its document does not list, while that of aclnnTopk does."""
+    self = args["self"]
+    return bool(self.numel) and (self.dtype is not dt.float64 or bool(args["stable"]))
+
+
+def _sort_otherwise(
+    self: Tensor, dim: int, descending: bool, stable: bool | None
+) -> tuple[Tensor, Tensor]:
+    if not self.numel():
+        return aten.clone(self), aten.to(self, dt.int64)
+    size = self.shape[dim] if self.ndim else 1
+    values, indices = aten.topk(self, size, dim, descending)
+    return values, indices
+
+
 op(
     "sort(Tensor self, int dim=-1, bool descending=False, bool? stable=None)"
     " -> (Tensor values, Tensor indices)",
@@ -243,9 +261,9 @@ op(
         "descending",
         "values",
         "indices",
-        when=lambda a: a["self"].numel > 0,
+        when=_sorts,
     ),
-    lower=lambda self, *_: (aten.clone(self), aten.to(self, dt.int64)),  # of nothing
+    lower=_sort_otherwise,
     grad={
         "self": lambda grad_values, self_geom, indices, dim: place(
             grad_values, self_geom, indices, dim, True
@@ -349,6 +367,15 @@ def _kth(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Any, Any]:
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
 
+def _kth_by_topk(self: Tensor, k: int, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    both = aten.topk(self, k, dim, False)
+    if not self.ndim:
+        return tuple(both)
+    last = [aten.narrow(part, dim, k - 1, 1) for part in both]
+    values, indices = (aten.clone(p if keepdim else aten.squeeze(p, dim)) for p in last)
+    return values, indices
+
+
 op(
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
     " -> (Tensor values, Tensor indices)",
@@ -356,7 +383,17 @@ op(
     infer=_kth_rule,
     cpu=_kth,
     compute="raw",
-    aclnn=call("aclnnKthvalue", "self", "k", "dim", "keepdim", "values", "indices"),
+    aclnn=call(
+        "aclnnKthvalue",
+        "self",
+        "k",
+        "dim",
+        "keepdim",
+        "values",
+        "indices",
+        when=below_double("self"),
+    ),
+    lower=_kth_by_topk,
     grad={"self": placed},
     samples=lambda: (
         [Sample((Arg((3, 7), d), 3)) for d in ("float32", "float64")]

@@ -7,7 +7,7 @@ from functools import cache
 from math import prod as product
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...complex_parts import is_real
+from ...complex_parts import below_double, is_real
 from ...rules import REAL, reduced, reduction, refuse_dtype, wrap_dims
 from ...samples import FLOATS
 from ...samples import reduction as reduction_samples
@@ -213,6 +213,13 @@ def _arg_first(find: Callable[..., Array]) -> Callable[..., Any]:
 
 
 def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
+    def picked(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+        indices = getattr(aten, f"arg{name}")(self, dim, True)
+        values = aten.gather(self, dim, indices) if self.ndim else aten.clone(self)
+        if keepdim or not self.ndim:
+            return values, indices
+        return aten.squeeze(values, dim), aten.squeeze(indices, dim)
+
     op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         summary=f"{_EXTREMES[name]} element along `dim` and its index.",
@@ -221,7 +228,8 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
             self, find(self, dim) if self.ndim else 0, dim, keepdim
         ),
         compute="raw",
-        aclnn=call(aclnn, "self", "dim", "keepdim", "values", "indices"),
+        aclnn=call(aclnn, "self", "dim", "keepdim", "values", "indices", when=below_double("self")),
+        lower=picked,
         grad={"self": placed},
         samples=lambda: [
             *(Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "int64")),
