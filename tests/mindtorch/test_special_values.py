@@ -42,6 +42,15 @@ CALLS = {
     "NaN in bucketize": lambda t, d: t.bucketize(
         t.tensor([NAN, 1.0, 3.0], device=d), t.tensor([1.0, 2.0], device=d)
     ),
+    "NaN and infinity in isin": lambda t, d: t.isin(
+        t.tensor([1.0, NAN, INF], device=d), t.tensor([NAN, INF, 2.0], device=d)
+    ),
+    "integers among fractions": lambda t, d: t.isin(
+        t.tensor([1, 2], device=d), t.tensor([1.5, 2.0], device=d)
+    ),
+    "real numbers are their own conjugates": lambda t, d: t.tensor(
+        (lambda x: t.conj_physical(x) is x and x.conj_physical_() is x)(t.ones(2, device=d))
+    ),
     "logsumexp of integers": lambda t, d: t.logsumexp(t.tensor([1, 2], device=d), 0),
     "square of bool": lambda t, d: t.square(t.tensor([True, False], device=d)),
     "hypot promotes": lambda t, d: t.hypot(
@@ -88,3 +97,36 @@ def outcome(torch, device, call):
 def test_the_value_or_the_refusal_is_torch_s(name, device):
     ours = outcome(mindtorch, device, CALLS[name])
     assert ours == outcome(oracle, "cpu", CALLS[name])
+
+
+SMOOTH = {
+    **dict.fromkeys(("erfc", "special.ndtr", "special.log_ndtr", "special.erfcx"), (-9, 9)),
+    **dict.fromkeys(("asin", "acos", "erfinv"), (-1, 1)),
+    **dict.fromkeys(("lgamma", "tan"), (0.1, 30)),
+    "special.ndtri": (0, 1),
+    **dict.fromkeys(("atan2", "hypot", "logaddexp", "logaddexp2"), (-20, 20)),
+}
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, -2.5, 0.5, 1e-30, 1e-45, -1e-40, 8.0, 3e38, INF, -INF, NAN)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_functions_of_float32_are_those_of_float64_rounded(name):
+    """Within one unit in the last place; of values where they are infinite or unknown, torch's."""
+    low, high = SMOOTH[name]
+    two = name in ("atan2", "hypot", "logaddexp", "logaddexp2")
+
+    def value(t, x):
+        *spaces, last = name.split(".")
+        space = t.special if spaces else t
+        return getattr(space, last)(*((x, x.flip(0)) if two else (x,)))
+
+    drawn = mindtorch.linspace(low, high, 1000)
+    for x in (drawn, drawn[:7]):
+        wide = value(mindtorch, x.double())
+        error = (value(mindtorch, x).double() - wide).abs()
+        step = mindtorch.nextafter(wide.float(), wide.float() * 2) - wide.float()
+        assert bool((error <= step.abs().double()).logical_or(error.isnan()).all())
+    x = mindtorch.tensor(SPECIAL * 20)
+    mine, theirs = value(mindtorch, x), value(oracle, oracle.tensor(SPECIAL * 20))
+    for ask in ("isnan", "isposinf", "isneginf"):
+        assert getattr(mine, ask)().tolist() == getattr(theirs, ask)().tolist()

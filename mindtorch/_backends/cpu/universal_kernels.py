@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._compat.unsupported_dtypes import REFERENCES
-from ..._tensor.dtype import COMPLEX, complex64, complex128, float32, float64, int64, uint64
+from ..._tensor.dtype import COMPLEX, complex64, complex128, float32, float64, int32, int64, uint64
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
@@ -35,7 +35,8 @@ def kernel(op: Op, args: Sequence[Any], outs: Results) -> Kernel | None:
     if not native.switch.enabled or REFERENCES.active or out.__class__ is not Geometry:
         return None
     if make is None:
-        return universal(op.name) if out.dtype in _FULL else None
+        function = universal(op.name)
+        return function if function is not None and _has(function, out) else None
     geoms = [a._geom for a in args if isinstance(a, Tensor)]
     if make is _pairs and not out.numel:
         return lambda *_: np.empty(out.shape, out.dtype.np)
@@ -44,13 +45,18 @@ def kernel(op: Op, args: Sequence[Any], outs: Results) -> Kernel | None:
     return None if any(g.dtype is uint64 for g in geoms) else make(op, args, out)
 
 
+def _has(function: Any, out: Geometry) -> bool:
+    """Whether a universal function has a loop of a result's dtype."""
+    return any(types.endswith(out.dtype.np.char) for types in function.types)
+
+
 def _polygamma(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     function, plain, kind = universal("polygamma"), op.kernels.cpu, out.dtype.np
     if out.dtype not in _FULL or function is None or plain is None:
         return None
 
     def polygamma(n: int, x: Array, *, out: Geometry) -> Any:
-        if n == 0 or n > _LARGEST_DERIVATIVE:
+        if n > _LARGEST_DERIVATIVE:
             return plain(n, x, out=out)
         return function(float(n), x.astype(kind, copy=False))
 
@@ -188,6 +194,18 @@ def _logcumsumexp(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return lambda self, dim: np.logaddexp.accumulate(self, dim, np.float64)
 
 
+def _searched(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function = universal("search")
+    if function is None or args[0].dtype not in _SEARCHED or args[1].dtype not in _SEARCHED:
+        return None
+    if args[0].ndim == 1:
+        return function
+    return lambda edges, values, right: function(edges[..., None, :], values, right)
+
+
+_SEARCHED = (float32, float64, int32, int64)
+
+
 def _cross(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     function = universal("cross")
     if function is None or out.dtype not in (*_FULL, int64, complex64):
@@ -296,6 +314,7 @@ _MAKERS: dict[str, Maker] = {
     "_multilabel_margin": _label_hinges,
     "_pdist_forward": _pairs,
     "_rows_of_pivots": _exchanged,
+    "_searchsorted": _searched,
     "_reflected": _reflected,
     "median": _median(False),
     "median.dim": _along("middle", False),

@@ -59,13 +59,15 @@ ACL_VECTOR C reduce_row(const C* x, int64_t n) {
   constexpr int kLanes = 64;  // four accumulators of the widest vectors hide the latency of add
   using Lane = std::conditional_t<Fn::wide, Wide<C>, C>;
   Lane acc[kLanes];
-  for (int l = 0; l < kLanes; ++l) acc[l] = Fn::template first<Lane>();
+  int lanes = kLanes;  // of a short row as many as it fills: others would join nothing
+  while (lanes > 1 && lanes / 2 >= n) lanes /= 2;
+  for (int l = 0; l < lanes; ++l) acc[l] = Fn::template first<Lane>();
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int l = 0; l < kLanes; ++l) acc[l] = Fn::join(acc[l], static_cast<Lane>(Fn::map(x[i + l])));
   }
   for (int l = 0; i < n; ++i, ++l) acc[l] = Fn::join(acc[l], static_cast<Lane>(Fn::map(x[i])));
-  for (int step = kLanes / 2; step > 0; step /= 2) {
+  for (int step = lanes / 2; step > 0; step /= 2) {
     for (int l = 0; l < step; ++l) acc[l] = Fn::join(acc[l], acc[l + step]);
   }
   return static_cast<C>(acc[0]);

@@ -117,6 +117,25 @@ std::complex<T> conjugate(std::complex<T> x) {
   return std::conj(x);
 }
 
+template <class T>
+void add_row(T* sums, const Plane<T>& from, intptr_t i, intptr_t n, T factor) {
+  if (from.across == sizeof(T)) {
+    const T* row = &from(i, 0);
+    for (intptr_t j = 0; j < n; ++j) sums[j] += factor * row[j];
+  } else {
+    for (intptr_t j = 0; j < n; ++j) sums[j] += factor * from(i, j);
+  }
+}
+template <class T>
+void take_row(const Plane<T>& to, intptr_t i, intptr_t n, T factor, const T* sums) {
+  if (to.across == sizeof(T)) {
+    T* row = &to(i, 0);
+    for (intptr_t j = 0; j < n; ++j) row[j] -= factor * sums[j];
+  } else {
+    for (intptr_t j = 0; j < n; ++j) to(i, j) -= factor * sums[j];
+  }
+}
+
 // (m,n),(k),(m,p),()->(m,p): LAPACK's reflections H1 … Hk, or by the flag their adjoint, times a
 // matrix. Hi is 1 - tau v vᴴ, v the i-th column below its diagonal with a one there.
 template <class T>
@@ -129,17 +148,36 @@ void reflected(char** args, const intptr_t* sizes, const intptr_t* steps, void*)
     const bool adjoint = number<bool>(args[3]);
     for (intptr_t i = 0; i < m; ++i)
       for (intptr_t j = 0; j < p; ++j) out(i, j) = given(i, j);
+    // Along rows of the result: what a reflection takes of each column at once.
+    std::vector<T> sums(p);
     for (intptr_t step = 0; step < k; ++step) {
       const intptr_t r = adjoint ? step : k - 1 - step;
       const T factor = adjoint ? conjugate(tau[r]) : tau[r];
-      for (intptr_t j = 0; j < p; ++j) {
-        T sum = out(r, j);
-        for (intptr_t i = r + 1; i < m; ++i) sum += conjugate(a(i, r)) * out(i, j);
-        sum *= factor;
-        out(r, j) -= sum;
-        for (intptr_t i = r + 1; i < m; ++i) out(i, j) -= a(i, r) * sum;
-      }
+      for (intptr_t j = 0; j < p; ++j) sums[j] = out(r, j);
+      for (intptr_t i = r + 1; i < m; ++i) add_row(sums.data(), out, i, p, conjugate(a(i, r)));
+      for (intptr_t j = 0; j < p; ++j) out(r, j) -= sums[j] *= factor;
+      for (intptr_t i = r + 1; i < m; ++i) take_row(out, i, p, a(i, r), sums.data());
     }
+  });
+}
+
+// (n),(),()->(): the first place whose element is not below a value, or by the flag above it, by
+// halves: what is not sorted, NaN too, ends where torch's search ends.
+template <class T>
+void search(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  each<4>(args, sizes, steps, [&] {
+    const Line<T> line{args[0], steps[4]};
+    const T value = number<T>(args[1]);
+    const bool right = number<bool>(args[2]);
+    intptr_t low = 0, size = sizes[1];
+    while (size > 0) {
+      const intptr_t half = size / 2;
+      const T seen = line[low + half];
+      const bool up = !(right ? seen > value : seen >= value);
+      low = up ? low + half + 1 : low;
+      size = up ? size - half - 1 : half;
+    }
+    number<int64_t>(args[3]) = low;
   });
 }
 
@@ -386,6 +424,8 @@ extern const Universal LINES[] = {
     {"reflected", "(m,n),(k),(m,p),()->(m,p)", 4, 1, 4,
      {f, f, f, b, f, d, d, d, b, d, F, F, F, b, F, D, D, D, b, D},
      {reflected<float>, reflected<double>, reflected<Float>, reflected<Double>}},
+    {"search", "(n),(),()->()", 3, 1, 3, {q, q, b, q, f, f, b, q, d, d, b, q},
+     {search<int64_t>, search<float>, search<double>}},
     {"pairs", "(n,d),()->(k)", 2, 1, 2, {f, f, f, d, d, d}, {pairs<float>, pairs<double>}},
     {"hinges", "(c),(),(c),(),()->()", 5, 1, 2, {f, q, f, f, f, f, d, q, d, d, d, d},
      {hinges<float>, hinges<double>}},

@@ -2,12 +2,14 @@
 //
 // Recurrences: Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964), table 22.7; zeta
 // by the Euler-Maclaurin formula (23.2.9), polygamma by zeta (6.4.10). All is computed in double.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
 #include <limits>
 
 #include "entry.h"
+#include "loops/smooth.h"
 #include "universal.h"
 
 namespace {
@@ -92,23 +94,64 @@ double zeta(double x, double q, double = 0) {
   return hurwitz(x, 1 - rest) + sign * hurwitz(x, rest) - sign * hurwitz(x, 1 - q);
 }
 
-// The sum for a place a little below zero, term by term up to where it is positive: in double, for
-// results in float.
-double direct(double x, double q) {
-  double below = 0;
-  for (; q < 1; q += 1) below += inverse_power(q, x);
-  return below + hurwitz(x, q);
+// The digamma function where `n` is 0.
+double polygamma(double n, double x, double largest) {
+  if (n == 0) return aclsim::digamma(x);
+  if (n == 1 && x == INFINITE) return 0;
+  const double factorial = std::tgamma(n + 1);
+  double sum = zeta(n + 1, x);
+  if (largest <= std::numeric_limits<float>::max()) sum = static_cast<float>(sum);
+  return sum * (factorial <= largest ? factorial : INFINITE) * (std::fmod(n, 2) != 0 ? 1 : -1);
 }
 
-double polygamma(double n, double x, double largest) {
-  if (n == 1 && x == INFINITE) return 0;
-  const bool narrow = largest <= std::numeric_limits<float>::max();
-  const double factorial = std::tgamma(n + 1);
-  const bool near = narrow && n > 0 && n < 32 && x < 0 && x > -32 && x != std::floor(x);
-  double sum = near ? direct(n + 1, x) : zeta(n + 1, x);
-  if (narrow) sum = static_cast<float>(sum);
-  return sum * (factorial <= largest ? factorial : INFINITE) *
-         (std::fmod(n, 2) != 0 ? 1 : -1);
+constexpr intptr_t CHUNK = 64;
+constexpr double LOWEST = -32;
+
+// The sums of (x + k)^-s over k = 0, 1, …, or for s = 1 the digamma function's negative: term by term
+// up to where all are beyond `TERMS`, in double, for results in float.
+ACL_VECTOR void sums(double* total, const double* x, int s, int terms, intptr_t n) {
+  static const double BERNOULLI[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1307674368000.0 / 691};
+  double base[CHUNK], power[CHUNK];
+  const auto raise = [&](int k) __attribute__((always_inline)) {
+    for (intptr_t i = 0; i < n; ++i) base[i] = 1 / (x[i] + k), power[i] = 1;
+    for (int m = s; m; m >>= 1) {
+      if (m & 1) {
+        for (intptr_t i = 0; i < n; ++i) power[i] *= base[i];
+      }
+      for (intptr_t i = 0; i < n; ++i) base[i] *= base[i];
+    }
+  };
+  for (intptr_t i = 0; i < n; ++i) total[i] = 0;
+  for (int k = 0; k < terms; ++k) {
+    raise(k);
+    for (intptr_t i = 0; i < n; ++i) total[i] += power[i];
+  }
+  raise(terms);
+  for (intptr_t i = 0; i < n; ++i) {
+    const double w = x[i] + terms, inverse = 1 / (w * w);
+    double factor = s / w, sum = power[i] * 0.5 + (s > 1 ? power[i] * w / (s - 1) : -aclsim::w_log(w));
+    for (int k = 0; k < 6; ++k) {
+      sum += power[i] * factor * (1 / BERNOULLI[k]);
+      factor *= inverse * ((s + 2 * k + 1) * (s + 2.0 * k + 2));
+    }
+    total[i] += sum;
+  }
+}
+
+void polygammas(float* out, const float* in, int n, intptr_t count) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  const double factorial = std::tgamma(n + 1.0);
+  const double factor = (factorial <= largest ? factorial : INFINITE) * (n % 2 ? 1 : -1);
+  double x[CHUNK], total[CHUNK], least = 1;
+  const auto far = [](float v) { return !(v > LOWEST && v < 1e15f) || (v <= 0 && v == std::floor(v)); };
+  for (intptr_t i = 0; i < count; ++i) {
+    x[i] = far(in[i]) ? 1 : in[i];
+    least = x[i] < least ? x[i] : least;
+  }
+  sums(total, x, n + 1, 12 + static_cast<int>(std::ceil(1 - least)), count);
+  for (intptr_t i = 0; i < count; ++i)
+    out[i] = far(in[i]) ? static_cast<float>(polygamma(n, in[i], largest))
+                        : static_cast<float>(static_cast<float>(total[i]) * factor);
 }
 
 using Function = double (*)(double, double, double);
@@ -120,6 +163,21 @@ void loop(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
     const double largest = static_cast<double>(std::numeric_limits<T>::max());
     const T first = *reinterpret_cast<T*>(a), second = *reinterpret_cast<T*>(b);
     *reinterpret_cast<T*>(out) = static_cast<T>(F(first, second, largest));
+  }
+}
+
+// Of one small order for all elements by chunks.
+void polygamma_of_floats(char** args, const intptr_t* sizes, const intptr_t* steps, void* data) {
+  const float order = *reinterpret_cast<float*>(args[0]);
+  if (steps[0] || sizes[0] == 0 || !(order >= 0 && order < 31)) {
+    return loop<float, polygamma>(args, sizes, steps, data);
+  }
+  for (intptr_t at = 0; at < sizes[0]; at += CHUNK) {
+    const intptr_t n = std::min(CHUNK, sizes[0] - at);
+    float in[CHUNK], out[CHUNK];
+    for (intptr_t i = 0; i < n; ++i) in[i] = *reinterpret_cast<float*>(args[1] + (at + i) * steps[1]);
+    polygammas(out, in, static_cast<int>(order), n);
+    for (intptr_t i = 0; i < n; ++i) *reinterpret_cast<float*>(args[2] + (at + i) * steps[2]) = out[i];
   }
 }
 
@@ -141,11 +199,11 @@ extern const Universal ELEMENTS[] = {
     ROW("special_laguerre_polynomial_l", polynomial<LAGUERRE, false>),
     ROW("special_legendre_polynomial_p", polynomial<LEGENDRE, false>),
     ROW("special_zeta", zeta),
-    ROW("polygamma", polygamma),
+    {"polygamma", nullptr, 2, 1, 2, {11, 11, 11, 12, 12, 12}, {polygamma_of_floats, loop<double, polygamma>}},
     {}};
 
 extern "C" int mtk_function(const char* name, mtk_loops* found) {
-  for (const Universal* list : {ELEMENTS, GATES, LINES, PRODUCTS})
+  for (const Universal* list : {ELEMENTS, GATES, LINES, PRODUCTS, SMOOTH})
     for (const Universal* row = list; row->name; ++row) {
       if (strcmp(row->name, name)) continue;
       *found = {row->signature, row->operands, row->results, row->kinds, row->types,

@@ -135,6 +135,8 @@ def _fill_rule(self: Geometry, value: Geometry | Number) -> Geometry:
 
 def _fill(self: Array, value: Number) -> Array:
     lone = np.asarray(value)  # np.broadcast_to takes five times as long
+    if lone.dtype != self.dtype and lone.dtype.kind != "c":
+        lone = fitting(lone, self.dtype).astype(self.dtype)
     return np.ndarray(self.shape, lone.dtype, lone, 0, (0,) * self.ndim)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from ...._compat.unsupported_dtypes import Refusal
 from ...complex_parts import is_real
-from ...rules import BITS, REAL, Pointwise, pointwise
+from ...rules import BITS, REAL, Pointwise, pointwise, result_type
 from ...samples import FLOATS, INTS, binary
 from ...spec import aten as aten
 from ...spec import scalar
@@ -208,6 +208,20 @@ composite(
 )
 
 
+op(
+    "_isin(Tensor elements, Tensor test_elements) -> Tensor",
+    infer=lambda elements, test_elements: elements.fresh(dtype=dt.bool),
+    cpu=lambda elements, test_elements: np.isin(elements, test_elements),
+    lower=lambda elements, test_elements: aten.any(
+        aten.eq(elements[..., None], test_elements.reshape(-1)), -1
+    ),
+    grad={},
+    samples=calls((Arg((3, 4), "int64", 0, 5), Arg((3,), "int64", 0, 5)), (Arg((2, 3)), Arg((2,)))),
+    oracle=lambda torch: torch.isin,
+    surface="none",
+)
+
+
 @composite(
     "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False,"
     " bool invert=False) -> Tensor",
@@ -227,7 +241,10 @@ def isin(
     if not isinstance(elements, Tensor):
         elements = aten.tensor(elements, dtype=test_elements.dtype, device=test_elements.device)
     if isinstance(test_elements, Tensor):
-        hits = aten.any(aten.eq(elements[..., None], test_elements.reshape(-1)), -1)
+        if elements.dtype is not test_elements.dtype:
+            dtype = result_type((elements._geom, test_elements._geom))
+            elements, test_elements = aten.to(elements, dtype), aten.to(test_elements, dtype)
+        hits = aten._isin(elements, test_elements)
     else:
         hits = aten.eq(elements, test_elements)
     return aten.logical_not(hits) if invert else hits

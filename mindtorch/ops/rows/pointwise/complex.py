@@ -68,21 +68,28 @@ op(
 
 
 def _mirrored(self: Tensor) -> Tensor:
-    if not self.is_complex():
-        return aten.clone(self)
     both = aten.view_as_real(self)
     parts = [aten.select(both, -1, 0), -aten.select(both, -1, 1)]
     return aten.complex(*parts)
 
 
 op(
-    "conj_physical(Tensor self) -> Tensor",
+    "_conj_physical(Tensor self) -> Tensor",
     infer=lambda self: preserved(self),
     cpu=np.conjugate,
     lower=_mirrored,
     compute="raw",
     grad={"self": lambda grad: aten.conj(grad)},
     samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
+    tolerance="exact",
+    oracle=lambda torch: torch.conj_physical,
+    surface="none",
+)
+composite(
+    "conj_physical(Tensor self) -> Tensor",
+    lambda self: aten._conj_physical(self) if self.is_complex() else self,
+    summary="The complex conjugate; real numbers as they are given.",
+    samples=lambda: [Sample((Arg((2, 3), d),)) for d in (*_COMPLEX, "float32")],
     tolerance="exact",
     out="found",
     inplace=True,
@@ -149,7 +156,7 @@ def _part(number: int) -> Callable[..., Any]:
 def _conj(self: Tensor) -> Tensor:
     if not self.is_complex():
         return self
-    conjugated: Tensor = aten.conj_physical(self)
+    conjugated: Tensor = aten._conj_physical(self)
     if "_conjugated" not in self.__dict__:  # what `is_conj` answers by
         conjugated.__dict__["_conjugated"] = True
     return conjugated

@@ -1,7 +1,7 @@
 // Powers, remainders, extrema, clamps and other functions of two or three operands.
 #include "params/pointwise.h"
 #include "loops/pointwise.h"
-#include "loops/vmath.h"
+#include "loops/smooth.h"
 
 #include <numeric>
 
@@ -125,24 +125,11 @@ ACL_FN(Minimum, Real, (T a, T b), a != a || a < b ? a : b)
 ACL_FN(ClampMin, Real, (T x, T low), low != low || x < low ? low : x)
 ACL_FN(ClampMax, Real, (T x, T high), high != high || x > high ? high : x)
 ACL_FN(Clamp, Real, (T x, T low, T high), ClampMax::f(ClampMin::f(x, low), high))
-ACL_FN(Atan2, FloatingReal, (T a, T b), std::atan2(a, b))
+ACL_FN(Atan2, FloatingReal, (T a, T b), v_atan2(a, b))
 // As torch: NaN is not above 0.
 ACL_FN(Heaviside, Real, (T x, T at_zero), x == T(0) ? at_zero : T(x > T(0)))
-struct LogAddExp : FloatingReal {
-  template <class T>
-  static ACL_INLINE T f(T a, T b) {
-    if (a == b && !(a - a == T(0))) return a;
-    return (a > b ? a : b) + std::log1p(std::exp(-std::fabs(a - b)));
-  }
-};
-struct LogAddExp2 : FloatingReal {
-  template <class T>
-  static ACL_INLINE T f(T a, T b) {
-    if (a == b && !(a - a == T(0))) return a;
-    return (a > b ? a : b) +
-           std::log1p(std::exp2(-std::fabs(a - b))) * static_cast<T>(1.44269504088896340736);
-  }
-};
+ACL_FN(LogAddExp, FloatingReal, (T a, T b), v_logaddexp(a, b, 1.0))
+ACL_FN(LogAddExp2, FloatingReal, (T a, T b), v_logaddexp(a, b, 0.693147180559945309417))
 ACL_FN(XLogY, FloatingReal, (T a, T b), b != b ? b : (a == T(0) ? T(0) : a * std::log(b)))
 struct XLog1pY : FloatingReal {
   template <class T>

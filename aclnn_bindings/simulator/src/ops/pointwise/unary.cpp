@@ -2,6 +2,7 @@
 #include "params/pointwise.h"
 #include "loops/pointwise.h"
 #include "loops/elementary.h"
+#include "loops/smooth.h"
 
 namespace aclsim {
 
@@ -71,9 +72,13 @@ ACL_FN_EXACT(Log10, void, log10_one, std::log10)
 ACL_FN(Log1p, Narrow<Log1p>, (T x), log1p_one(x))
 ACL_FN(Sin, Floating, (T x), std::sin(x))
 ACL_FN(Cos, Floating, (T x), std::cos(x))
-ACL_FN(Tan, Floating, (T x), std::tan(x))
-ACL_FN(Asin, Floating, (T x), std::asin(x))
-ACL_FN(Acos, Floating, (T x), std::acos(x))
+ACL_FN(TanNear, Floating, (T x), v_tan_near(x))
+struct QuickTan : Floating {
+  using Quick = TanNear;
+};
+ACL_FN(Tan, QuickTan, (T x), std::tan(x))
+ACL_FN(Asin, Floating, (T x), v_asin(x))
+ACL_FN(Acos, Floating, (T x), v_acos(x))
 ACL_FN(Atan, Floating, (T x), std::atan(x))
 ACL_FN_EXACT(Sinh, void, sinh_one, std::sinh)
 ACL_FN_EXACT(Cosh, void, cosh_one, std::cosh)
@@ -81,8 +86,12 @@ ACL_FN(Asinh, Floating, (T x), std::asinh(x))
 ACL_FN(Acosh, Floating, (T x), std::acosh(x))
 ACL_FN(Atanh, Floating, (T x), std::atanh(x))
 ACL_FN(Erf, FloatingReal, (T x), v_erf(x))
-ACL_FN(Erfc, FloatingReal, (T x), std::erfc(x))
-ACL_FN(Lgamma, FloatingReal, (T x), std::lgamma(x))
+ACL_FN(Erfc, FloatingReal, (T x), v_erfc(x))
+ACL_FN(LgammaNear, FloatingReal, (T x), v_lgamma_near(x))
+struct QuickLgamma : FloatingReal {
+  using Quick = LgammaNear;
+};
+ACL_FN(Lgamma, QuickLgamma, (T x), std::lgamma(x))
 struct Sinc : FloatingReal {
   template <class T>
   static ACL_INLINE T f(T x) {
@@ -95,6 +104,7 @@ struct Sinc : FloatingReal {
 struct Erfinv : FloatingReal {
   template <class T>
   static ACL_INLINE T f(T value) {
+    if constexpr (std::is_same<T, float>::value) return v_erfinv(value);
     const double y = static_cast<double>(value);
     if (!(y > -1 && y < 1)) {
       const T inf = std::numeric_limits<T>::infinity();
@@ -110,25 +120,7 @@ struct Erfinv : FloatingReal {
     return static_cast<T>(x);
   }
 };
-// Recurrence up to 6, then the asymptotic series; reflection below zero.
-struct Digamma : FloatingReal {
-  template <class T>
-  static ACL_INLINE T f(T value) {
-    double x = static_cast<double>(value), sum = 0;
-    constexpr double kPi = 3.14159265358979323846;
-    if (x == 0) return static_cast<T>(std::copysign(std::numeric_limits<double>::infinity(), -x));
-    if (x < 0) {
-      if (x == std::floor(x)) return std::numeric_limits<T>::quiet_NaN();
-      sum = -kPi / std::tan(kPi * (x - std::floor(x)));
-      x = 1 - x;
-    }
-    for (; x < 10; x += 1) sum -= 1 / x;
-    const double z = 1 / (x * x);
-    const double series =
-        z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z / 132))));
-    return static_cast<T>(sum + std::log(x) - 0.5 / x - series);
-  }
-};
+ACL_FN(Digamma, FloatingReal, (T x), digamma(x))
 
 ACL_FN(IsFinite, TestReal, (T x), x - x == T(0))
 struct IsInf : TestReal {
