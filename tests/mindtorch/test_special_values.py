@@ -106,7 +106,7 @@ SMOOTH = {
     "special.ndtri": (0, 1),
     **dict.fromkeys(("atan2", "hypot", "logaddexp", "logaddexp2"), (-20, 20)),
 }
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, -2.5, 0.5, 1e-30, 1e-45, -1e-40, 8.0, 3e38, INF, -INF, NAN)
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, -2.5, 0.5, 1e-30, 1e-45, -1e-40, 8.0, 3e38, INF, -INF, NAN)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
