@@ -89,8 +89,7 @@ ACL_INLINE float hypotenuse(float a, float b) {
   return static_cast<float>(std::fabs(x) == infinite || std::fabs(y) == infinite ? infinite : size);
 }
 ACL_INLINE float next_after(float a, float b) {
-  const int32_t bits = static_cast<int32_t>(bits_of(a)), step = (b > a) == (a > 0.0f) ? 1 : -1;
-  const float moved = float_of(static_cast<uint32_t>(bits + step));
+  const float moved = float_of(bits_of(a) + ((b > a) == (a > 0.0f) ? 1u : ~0u));
   const float least = float_of(b < 0.0f ? 0x80000001u : 1u);
   return a != a || b != b ? a + b : a == b ? b : a == 0.0f ? least : moved;
 }

@@ -148,7 +148,7 @@ void polygammas(float* out, const float* in, int n, intptr_t count) {
     x[i] = far(in[i]) ? 1 : in[i];
     least = x[i] < least ? x[i] : least;
   }
-  sums(total, x, n + 1, 12 + static_cast<int>(std::ceil(1 - least)), count);
+  sums(total, x, n + 1, 7 + static_cast<int>(std::ceil(1 - least)), count);
   for (intptr_t i = 0; i < count; ++i)
     out[i] = far(in[i]) ? static_cast<float>(polygamma(n, in[i], largest))
                         : static_cast<float>(static_cast<float>(total[i]) * factor);

@@ -52,9 +52,11 @@ _FEW_MATRICES = 8  # of which each costs less alone than the columns or rows of 
 def _substitute(A: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
     """By BLAS, of batches row by row; a zero on the diagonal gives infinities."""
     if A.ndim == B.ndim == 2 and A.size and B.size:
+        by_rows = A.flags.c_contiguous  # which Fortran would copy: it is the transpose of one
         return lapack("trsm", A.dtype)(
-            1.0, A, B, side=not left, lower=not upper, diag=unitriangular
-        )
+            1.0, A.T if by_rows else A, B, side=not left, lower=upper if by_rows else not upper,
+            trans_a=by_rows, diag=unitriangular,
+        )  # fmt: skip
     if not left:
         flipped = _substitute(
             A.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, True, unitriangular
