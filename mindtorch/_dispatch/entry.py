@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 from .._autograd.codegen import compiled_functions
@@ -43,7 +44,7 @@ from .autocast import recast
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
 from .dispatcher import layers, layers_inplace, layers_of_method, layers_of_operator
 from .documentation import WRITING, document
-from .key import defaults, guard_of, key_lines
+from .key import defaults, guard_of, key_lines, key_source
 from .out import out_call
 from .overrides import PLAIN_TENSORS, hand_over_composite
 from .slow import plans_of
@@ -87,27 +88,57 @@ def write(op: Op, form: str) -> Callable[..., Any]:
     entry = _composite(op, form) if op.body else _generate(op, form)
     if entry is not op.body and form != "aten":  # bodies call that one
         entry.__doc__ = document((op,), form)
-        entry.__dict__["__signature__"] = _public_signature(op, form, entry)
+        entry.__dict__["__signature__"] = EntrySignature(op, form, entry)
     return entry
 
 
-def _public_signature(op: Op, form: str, entry: Callable[..., Any]) -> inspect.Signature:
-    """What `help` shows: no default where an argument is required, and numpy's names of others."""
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(entry).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD or parameter.name in ("older", "more"):
-            continue
-        if isinstance(parameter.default, Missing):
-            follows = bool(parameters) and parameters[-1].default is not parameter.empty
-            parameter = parameter.replace(default=... if follows else parameter.empty)
-        parameters.append(parameter)
-    names = {a.name for a in op.schema.args} if form == "function" else frozenset()
-    defaults = {p.name: None if p.default is p.empty else p.default for p in parameters}
-    parameters += [
-        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults[SECOND_NAMES[n]])
-        for n in ("axis", "keepdims") if SECOND_NAMES[n] in names
-    ]  # fmt: skip
-    return inspect.Signature(parameters)
+class EntrySignature(inspect.Signature):
+    """What `help` shows, worked out when it is first read: no default where an argument is
+    required, and numpy's names of others."""
+
+    __slots__ = ("_entry", "_op", "_renames")
+    _parameters: Mapping[str, inspect.Parameter]
+    _return_annotation: Any
+
+    def __init__(self, op: Op, form: str, entry: Callable[..., Any]):
+        self._op, self._entry, self._renames = op, entry, form == "function"
+        self._return_annotation = inspect.Signature.empty
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_parameters":
+            raise AttributeError(name)
+        self._parameters = {p.name: p for p in self._read()}
+        return self._parameters
+
+    def __reduce__(self) -> Any:
+        return inspect.Signature, (tuple(self.parameters.values()),)
+
+    def _read(self) -> list[inspect.Parameter]:
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(_unsigned(self._entry)).parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD or parameter.name in ("older", "more"):
+                continue
+            if isinstance(parameter.default, Missing):
+                follows = bool(parameters) and parameters[-1].default is not parameter.empty
+                parameter = parameter.replace(default=... if follows else parameter.empty)
+            parameters.append(parameter)
+        names = {a.name for a in self._op.schema.args} if self._renames else frozenset()
+        defaults = {p.name: None if p.default is p.empty else p.default for p in parameters}
+        return parameters + [
+            inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults[SECOND_NAMES[n]])
+            for n in ("axis", "keepdims") if SECOND_NAMES[n] in names
+        ]  # fmt: skip
+
+
+def _unsigned(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """The function whose parameters an entry has, without a signature of its own."""
+    inner = inspect.unwrap(entry)
+    if inner is not entry or not isinstance(entry, FunctionType):
+        return inner
+    code, scope = entry.__code__, entry.__globals__
+    bare = FunctionType(code, scope, "", entry.__defaults__, entry.__closure__)
+    bare.__kwdefaults__ = entry.__kwdefaults__
+    return bare
 
 
 @functools.lru_cache(8)
@@ -142,7 +173,11 @@ def _generate(op: Op, form: str) -> Callable[..., Any]:
         named=_named(op, form),
         miss=_as_named(op, form, f"{_miss(form)}(op, ({', '.join(names)}{',' if names else ''}))"),
     )
-    entry = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace, form))
+    scope = _scope(op, inplace, form)
+    if "key" not in op.cache:  # to compile both at once takes hardly longer
+        source += "\n" + key_source(op)
+    entry = compiled(source, f"entry {op.name} as {form}", scope)
+    op.cache.setdefault("key", scope.get("key"))
     entry.__module__ = "mindtorch"
     return entry
 
@@ -188,7 +223,7 @@ def straight(op: Op, form: str, others: Callable[..., Any]) -> Callable[..., Any
     entry: Callable[..., Any] = compiled(source, f"entry {op.name} as {form}, overloaded", scope)
     entry.__module__ = "mindtorch"
     entry.__doc__ = others.__doc__
-    entry.__dict__["__signature__"] = _public_signature(op, form, entry)
+    entry.__dict__["__signature__"] = EntrySignature(op, form, entry)
     return entry
 
 

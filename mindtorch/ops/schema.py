@@ -12,6 +12,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any
 
 
@@ -104,16 +105,21 @@ def parse(text: str) -> Schema:
         if part == "*":
             keyword_only = True
             continue
-        args.append(_parse_arg(part, keyword_only, text))
+        arg = _parse_arg(part, keyword_only)
+        if arg is None:
+            raise SchemaError(f"schema: argument {part!r} not understood in {text!r}")
+        args.append(arg)
     returns = _parse_returns(return_text, text)
     is_view = any(r.alias for r in returns) and not any(a.writes for a in args)
     return Schema(text, name, overload or "", tuple(args), returns, is_view)
 
 
-def _parse_arg(part: str, keyword_only: bool, text: str) -> SchemaArgument:
+@cache
+def _parse_arg(part: str, keyword_only: bool) -> SchemaArgument | None:
+    """An argument, of which schemas share most; None where it is not understood."""
     match = _ARG.match(part)
     if match is None:
-        raise SchemaError(f"schema: argument {part!r} not understood in {text!r}")
+        return None
     base, alias, write, inner, size, optional, name, default = match.groups()
     is_list = size is not None
     is_optional = bool(optional) or (bool(inner) and not is_list)
@@ -177,16 +183,9 @@ def _parse_returns(text: str, whole: str) -> tuple[Return, ...]:
 
 
 def _split(text: str) -> list[str]:
-    parts: list[str] = []
-    depth = 0
-    current = ""
-    for char in text:
-        depth += (char in "([") - (char in ")]")
-        if char == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += char
-    if current.strip():
-        parts.append(current.strip())
-    return parts
+    """The parts between commas that are in no brackets."""
+    parts = [part.strip() for part in _COMMA.split(text)]
+    return parts if parts[-1] else parts[:-1]
+
+
+_COMMA = re.compile(r",(?![^(\[]*[)\]])")

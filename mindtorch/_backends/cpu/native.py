@@ -64,6 +64,7 @@ WINDOWS = FASTER_FROM if wide_vectors() else {
     row: FASTER_FROM.get(row, {}) | FASTER_WITHOUT_WIDE_VECTORS.get(row, {})
     for row in FASTER_FROM.keys() | FASTER_WITHOUT_WIDE_VECTORS.keys()
 }  # fmt: skip
+_NAMES = frozenset(variant.partition(" ")[0] for variant in WINDOWS)
 
 
 class Switch:
@@ -292,8 +293,10 @@ _REFUSED_BY_NUMPY: dict[str, Callable[[Sequence[Any], Geometry], bool]] = {
 
 
 def _in_window(op: Op, args: Sequence[Any], outs: Results) -> bool:
+    if not op.kernels.aclnn or (op.name not in _NAMES and not switch.everywhere):
+        return False
     results = [g for g in outs if isinstance(g, Geometry)]
-    if not op.kernels.aclnn or not results or len(results) < len(outs):
+    if not results or len(results) < len(outs):
         return False
     operands = _geometries(args)
     if op.name in _ABSENT_IF_EMPTY:
