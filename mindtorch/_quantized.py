@@ -22,6 +22,8 @@ from ._functional.queries import NamedConstant
 from ._tensor.dtype import dtype as Dtype
 from ._tensor.geometry import Size, geometry
 from ._tensor.tensor import Tensor
+from .ops.namespaces import namespace
+from .ops.spec import OPS
 
 
 class qscheme(NamedConstant):  # noqa: N801 - torch's name
@@ -258,11 +260,18 @@ def _name(kind: Dtype) -> str:
     return str(kind.legacy).removesuffix("Tensor") if hasattr(kind, "legacy") else str(kind)
 
 
+def _refuse_integers(input: Tensor) -> None:
+    if input.dtype is not mindtorch.float32:
+        kind = input.dtype.legacy.removesuffix("Tensor")
+        raise RuntimeError(f"Quantize only works on Float Tensor, got {kind}")
+
+
 def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Dtype) -> Any:
     """`input` as integers of a quantised dtype with one scale; a list with a scale for each."""
     if isinstance(input, list | tuple):
         parts = zip(input, scale, zero_point, strict=True)
         return tuple(quantize_per_tensor(x, s, z, dtype) for x, s, z in parts)
+    _refuse_integers(input)
     scale, zero_point = float_of(scale), int(float_of(zero_point))
     return make(_rounded(input, scale, zero_point, dtype), scale, zero_point, None, dtype)
 
@@ -271,6 +280,7 @@ def quantize_per_channel(
     input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: Dtype
 ) -> QuantizedTensor:
     """`input` as integers with a scale and a zero point for each place along `axis`."""
+    _refuse_integers(input)
     if scales.numel() != zero_points.numel():
         raise RuntimeError("number of elements in scales and zero_points must match")
     if scales.numel() != input.shape[axis]:
@@ -370,8 +380,39 @@ def _call(name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     if name in _ROUNDED and first._axis is None:
         return _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
     if name not in _MOVES | _ORDERED or (name in _ORDERED and first._axis is not None):
-        raise NotImplementedError(without_kernel(name, "QuantizedCPU"))
+        raise _refusal(name, args)
     return _again(first, run(*_each(args, lambda q: q._ints), **kwargs))
+
+
+# Functions of one tensor whose kernel is not that of their `out=` form.
+_OWN_KERNEL = frozenset(("gelu", "isnan", "log_softmax", "prod", "softmax", "var"))
+
+
+def _refusal(name: str, args: Sequence[Any]) -> Exception:
+    """What torch says of a function: it looks for the kernel of one of its overloads."""
+    overloads: Sequence[str] = ()
+    if name in OPS:
+        overloads = getattr(namespace("aten"), name).overloads()
+    others = [v for v in args[:2] if not isinstance(v, QuantizedTensor)]
+    if len(args) > 1 and {"Tensor", "Tensor_Tensor"} & {*overloads}:
+        if others and isinstance(others[0], Tensor):
+            kinds = [v.dtype for v in args[:2]]
+            named = " ".join(k.legacy.removesuffix("Tensor") for k in kinds)
+            return RuntimeError(
+                "promoteTypes with quantized numbers is not handled yet; figure out what the"
+                f" correct rules should be, offending types: {named}"
+            )
+        if others and "Tensor" in overloads:
+            return RuntimeError(
+                "empty_strided not supported on quantized tensors yet see"
+                " https://github.com/pytorch/pytorch/issues/74540"
+            )
+        forms: tuple[str, ...] = ("out", "Tensor_out", "Tensor_Tensor_out")
+    else:
+        several = any(isinstance(v, Tensor | list | tuple) for v in args[1:])
+        forms = () if name in _OWN_KERNEL or several else ("IntList_out", "all_out", "out")
+    form = next((f".{f}" for f in forms if f in overloads), "")
+    return NotImplementedError(without_kernel(name + form, "QuantizedCPU"))
 
 
 def _as(first: QuantizedTensor, values: Tensor) -> QuantizedTensor:

@@ -11,10 +11,12 @@ import os
 import socket
 from collections.abc import Sequence
 from datetime import timedelta
+from enum import Enum
 from typing import Any, ClassVar
 
 from .._compat import absent_modules
 from .._compat.refusals import refused
+from .._tensor.tensor import Tensor
 from . import _group
 from ._calls import (
     Group,
@@ -54,7 +56,8 @@ from ._store import DistStoreError, FileStore, HashStore, PrefixStore, Store, TC
 
 __all__ = [
     "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError",
-    "DistributedError", "DistributedNotAvailableError", "FileStore", "GroupMember", "HashStore",
+    "DistributedError", "DistributedNotAvailableError", "FileStore", "GradBucket", "GroupMember",
+    "HashStore",
     "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
     "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
@@ -75,12 +78,63 @@ class DistributedNotAvailableError(RuntimeError):
     """Something of torch.distributed that is not here was asked for."""
 
 
-class ReduceOp:
-    """Names of reductions; the last three are of integers' bits, and not on NPUs."""
+class RedOpType(str, Enum):
+    """Names of reductions; those that begin with B are of integers' bits, and not on NPUs."""
 
     SUM, AVG, PRODUCT, MIN, MAX = "SUM", "AVG", "PRODUCT", "MIN", "MAX"
-    BAND, BOR, BXOR = "BAND", "BOR", "BXOR"
-    RedOpType = str
+    BAND, BOR, BXOR, PREMUL_SUM = "BAND", "BOR", "BXOR", "PREMUL_SUM"
+
+    def __str__(self) -> str:
+        return f"RedOpType.{self.name}"
+
+    def __repr__(self) -> str:
+        return f"<{self}: {list(RedOpType).index(self)}>"
+
+
+class ReduceOp:
+    """The reductions that collectives take."""
+
+    RedOpType = RedOpType
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = RedOpType
+
+    def __new__(cls, op: object) -> Any:
+        """The reduction itself; TypeError for what is none."""
+        if not isinstance(op, RedOpType):
+            raise TypeError(f"ReduceOp: expected a RedOpType, got {op!r}")
+        return op
+
+
+class GradBucket:
+    """Gradients of some parameters as one tensor, which a hook of DistributedDataParallel gets."""
+
+    def __init__(self, place: int, count: int, parameters: Sequence[Tensor], buffer: Tensor):
+        self._place, self._count = place, count
+        self._parameters, self._buffer = list(parameters), buffer
+
+    def index(self) -> int:
+        """The bucket's place in the order in which they are sent."""
+        return self._place
+
+    def is_last(self) -> bool:
+        """Whether it is the last of this backward."""
+        return self._place == self._count - 1
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters whose gradients it has."""
+        return self._parameters
+
+    def buffer(self) -> Tensor:
+        """All gradients one after the other [n]."""
+        return self._buffer
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Replace the gradients."""
+        self._buffer = buffer
+
+    def gradients(self) -> list[Tensor]:
+        """The part of `buffer()` of each parameter, by its shape."""
+        parts = self._buffer.split([p.numel() for p in self._parameters])
+        return [g.view(p.shape) for g, p in zip(parts, self._parameters, strict=True)]
 
 
 class Backend(str):
@@ -141,6 +195,9 @@ def init_process_group(
     """
     seconds = _group.seconds_of(timeout)
     limit = _group.TIMEOUT_SECONDS if seconds is None else float(seconds)
+    if init_method is not None and init_method.startswith("file://") and world_size > 0:
+        store = FileStore(init_method.removeprefix("file://"), world_size)
+        init_method = None
     if store is not None:
         if init_method is not None:
             raise AssertionError("Cannot specify both init_method and store.")
@@ -196,8 +253,10 @@ def new_subgroups(
     """Groups of `group_size` neighbours each: (that of this process, all of them)."""
     count = _group.default().count
     size = int(os.environ.get("LOCAL_WORLD_SIZE", count)) if group_size is None else group_size
+    if size > count:
+        raise ValueError(f"The arg 'group_size' ({size}) must not exceed the world size ({count})")
     if size < 1 or count % size:
-        raise ValueError(f"The world size ({count}) must be divisible by {size}")
+        raise ValueError(f"The world size ({count}) must be divisible by 'group_size={size}'")
     ranks = [range(i, i + size) for i in range(0, count, size)]
     return new_subgroups_by_enumeration(ranks, timeout, backend)
 
@@ -206,15 +265,14 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leave a group; without one, all of them."""
     if group is not None and not isinstance(group, ProcessGroup):
         return
+    if group is None and not is_initialized():
+        raise AssertionError("Process group cannot be None")
     _group.stop(group)
 
 
 def is_available() -> bool:
-    """Whether a launcher started several processes, or a group is there.
-
-    Libraries that are told so reach for sharded tensors too, which are not here.
-    """
-    return is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) > 1
+    """True: groups of processes are part of the library."""
+    return True
 
 
 def is_initialized() -> bool:
@@ -287,6 +345,8 @@ def get_process_group_ranks(group: Group = None) -> list[int]:
 def get_global_rank(group: Group, group_rank: int) -> int:
     """A rank among all processes of one in a group."""
     process_group = _of(group)
+    if process_group is not None and process_group is _group.current():
+        return group_rank
     if process_group is None or not 0 <= group_rank < process_group.count:
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
     return process_group.ranks[group_rank]

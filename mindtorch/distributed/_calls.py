@@ -32,14 +32,63 @@ def inside(group: Group, name: str) -> ProcessGroup | None:
     if group == GroupMember.NON_GROUP_MEMBER:
         warnings.warn(f"Running {name} on a rank that is not part of the group", stacklevel=3)
         return None
-    if not isinstance(group, ProcessGroup):
-        raise TypeError(f"{name}: group must be what new_group gave, got {group!r}")
-    return group
+    if isinstance(group, ProcessGroup):
+        return group
+    if name == "get_rank":
+        raise ValueError(
+            f"Group {group} is not registered, please create group with"
+            " torch.distributed.new_group API"
+        )
+    raise ValueError(
+        f"Process group {group} is not initialized in the world group map. Please initialize the"
+        " group first."
+    )
 
 
-def _now(async_op: bool) -> Work | None:
+def _is_tensor(value: object, name: str) -> None:
+    """TypeError for another class."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
+            f"             but got {type(value)} instead."
+        )
+
+
+def _are_tensors(values: object, name: str) -> None:
+    """TypeError for what is no list of tensors."""
+    expected = f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]"
+    if not isinstance(values, list):
+        raise TypeError(f"{expected}\n             but got {type(values)} instead.")
+    if not all(isinstance(v, Tensor) for v in values):
+        kinds = [type(v) for v in values]
+        raise TypeError(
+            f"{expected}\n             but got {type(values)} with elements of type {kinds}."
+        )
+
+
+def _alike(parts: Sequence[Tensor], tensor: Tensor, name: str) -> None:
+    """Tensors of one dtype and shape; ValueError for dtypes, RuntimeError for shapes."""
+    for index, part in enumerate(parts):
+        if part.dtype != tensor.dtype:
+            raise ValueError(
+                "Invalid usage of tensors with different dtypes"
+                f"Found {part.dtype} and  {tensor.dtype}"
+            )
+        _same_size(part.shape, tensor.shape, index, name)
+
+
+def _same_size(shape: Sequence[int], expected: Sequence[int], index: int, name: str) -> None:
+    if tuple(shape) != tuple(expected):
+        sizes = ("(" + ", ".join(map(str, s)) + ")" for s in (expected, shape))
+        raise RuntimeError(
+            f"ProcessGroupGloo::{name}: invalid tensor size at index {index} (expected"
+            f" {next(sizes)}, got {next(sizes)})"
+        )
+
+
+def _now(async_op: bool, outputs: Sequence[Tensor] = ()) -> Work | None:
     """Of NPUs: done in the stream's order."""
-    return Work() if async_op else None
+    return Work(outputs=outputs) if async_op else None
 
 
 def _reduction(op: str, tensor: Tensor, name: str) -> tuple[str, bool]:
@@ -50,11 +99,12 @@ def _reduction(op: str, tensor: Tensor, name: str) -> tuple[str, bool]:
         return "SUM", True
     if op not in REDUCTIONS:
         raise ValueError(f"{name}: op {op!r}: expected one of {', '.join((*REDUCTIONS, 'AVG'))}")
+    word = str.__str__(op)
     if op != "SUM" and tensor.is_complex():
-        raise ValueError(f"{name} does not support ReduceOp.{op} on complex tensors")
+        raise ValueError(f"{name} does not support RedOpType.{word} on complex tensors")
     if op in BITWISE and tensor.is_floating_point():
-        raise RuntimeError(f"Cannot use ReduceOp.{op} with non-integral dtype {tensor.dtype}")
-    return op, False
+        raise RuntimeError(f"Cannot use ReduceOp.{word} with non-integral dtype")
+    return word, False
 
 
 def _reduced(process_group: ProcessGroup, array: Any, op: str, name: str) -> Any:
@@ -73,6 +123,7 @@ def all_reduce(
     tensor: Tensor, op: str = "SUM", group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`tensor` becomes the reduction of every rank's."""
+    _is_tensor(tensor, "tensor")
     process_group = inside(group, "all_reduce")
     if process_group is None:
         return None
@@ -83,13 +134,13 @@ def all_reduce(
             to = mindtorch.empty_like(source)
             process_group.hccl(tensor).all_reduce(source, to, word)
             tensor.copy_(to.div_(process_group.count) if average else to)
-        return _now(async_op)
+        return _now(async_op, [tensor])
 
     def call() -> None:
         fill(tensor, _reduced(process_group, array_of(tensor), word, "all_reduce"))
         _divide(tensor, process_group.count, average)
 
-    return process_group.begin(call, async_op)
+    return process_group.begin(call, async_op, [tensor])
 
 
 def _divide(tensor: Tensor, count: int, average: bool) -> None:
@@ -107,6 +158,7 @@ def reduce(
     if process_group is None:
         return None
     place = process_group.place(dst, group_dst, "reduce")
+    process_group.root(place, "reduce")
     word, average = _reduction(op, tensor, "reduce")
     if process_group.on_npu(tensor, "reduce"):
         with mindtorch.no_grad():
@@ -131,10 +183,12 @@ def broadcast(
     group_src: int | None = None,
 ) -> Work | None:  # fmt: skip
     """`tensor` becomes that of rank `src`."""
+    _is_tensor(tensor, "tensor")
     process_group = inside(group, "broadcast")
     if process_group is None:
         return None
     place = process_group.place(src, group_src, "broadcast")
+    process_group.root(place, "broadcast")
     if process_group.on_npu(tensor, "broadcast"):
         with mindtorch.no_grad():
             near = tensor.detach().contiguous()
@@ -150,13 +204,15 @@ def broadcast(
         if process_group.index != place:
             fill(tensor, bytes_as(part, array))
 
-    return process_group.begin(call, async_op)
+    return process_group.begin(call, async_op, [tensor])
 
 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`output_tensor` [size * n, …] becomes every rank's `input_tensor` [n, …], by rank."""
+    _is_tensor(output_tensor, "output_tensor")
+    _is_tensor(input_tensor, "input_tensor")
     process_group = inside(group, "all_gather")
     if process_group is None:
         return None
@@ -173,7 +229,7 @@ def all_gather_into_tensor(
         parts = process_group.mesh.everywhere("all_gather", array.tobytes())
         fill(output_tensor, np.stack([bytes_as(p, array) for p in parts]))
 
-    return process_group.begin(call, async_op)
+    return process_group.begin(call, async_op, [output_tensor])
 
 
 def _sized(large: Tensor, small: Tensor, size: int, name: str) -> None:
@@ -188,12 +244,17 @@ def all_gather(
     tensor_list: Sequence[Tensor], tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`tensor_list[i]` becomes rank i's `tensor`; one shape for all."""
+    _are_tensors(tensor_list, "tensor_list")
+    _is_tensor(tensor, "tensor")
     process_group = inside(group, "all_gather")
     if process_group is None:
         return None
-    listed(tensor_list, process_group.count, "all_gather")
-    for place in tensor_list:
-        _sized(place, tensor, 1, "all_gather")
+    if len(tensor_list) != process_group.count:
+        raise RuntimeError(
+            "ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length"
+            f" {process_group.count}, got {len(tensor_list)})"
+        )
+    _alike(tensor_list, tensor, "allgather")
     if process_group.on_npu(tensor, "all_gather"):
         parts = mindtorch.empty(
             (process_group.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
@@ -210,7 +271,7 @@ def all_gather(
         for to, part in zip(tensor_list, parts, strict=True):
             fill(to, bytes_as(part, array))
 
-    return process_group.begin(call, async_op)
+    return process_group.begin(call, async_op, tensor_list)
 
 
 def listed(tensors: Sequence[object], size: int, name: str) -> None:
@@ -230,7 +291,8 @@ def gather(
     place = process_group.place(
         0 if dst is None and group_dst is None else dst, group_dst, "gather"
     )
-    _at_root(gather_list, process_group, place, "gather", "gather_list", "dst")
+    _at_root(gather_list, process_group, place, "gather", "gather_list", "destination")
+    _alike(gather_list or (), tensor, "gather")
     if process_group.on_npu(tensor, "gather"):
         parts = [mindtorch.empty_like(tensor) for _ in range(process_group.count)]
         all_gather(parts, tensor, process_group)
@@ -260,7 +322,8 @@ def scatter(
     place = process_group.place(
         0 if src is None and group_src is None else src, group_src, "scatter"
     )
-    _at_root(scatter_list, process_group, place, "scatter", "scatter_list", "src")
+    _at_root(scatter_list, process_group, place, "scatter", "scatter_list", "source")
+    _alike(scatter_list or (), tensor, "scatter")
     if process_group.on_npu(tensor, "scatter"):
         whole = mindtorch.stack(list(scatter_list)) if scatter_list else mindtorch.empty(
             (process_group.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
@@ -289,10 +352,17 @@ def _at_root(
     """ValueError unless the root, and it alone, names a list with a tensor for each rank."""
     if process_group.index == place:
         if not tensors:
-            raise ValueError(f"{name}: argument {what} must be specified on {role} rank")
-        listed(tensors, process_group.count, name)
+            raise ValueError(f"Argument ``{what}`` must be specified on {role} rank.")
+        if len(tensors) != process_group.count:
+            side = "output" if name == "gather" else "input"
+            raise RuntimeError(
+                f"ProcessGroupGloo::{name}: Incorrect {side} list size {len(tensors)}."
+                f" {side.title()} list size should be {process_group.count}, same as size of the"
+                " process group."
+            )
     elif tensors:
-        raise ValueError(f"{name}: argument {what} must NOT be specified on non-{role} ranks")
+        raise ValueError(f"Argument ``{what}`` must NOT be specified on non-{role} ranks.")
+    process_group.root(place, name)
 
 
 def reduce_scatter_tensor(
@@ -327,7 +397,10 @@ def reduce_scatter(
     process_group = inside(group, "reduce_scatter")
     if process_group is None:
         return None
-    listed(input_list, process_group.count, "reduce_scatter")
+    _is_tensor(output, "output")
+    _are_tensors(input_list, "input_list")
+    if len(input_list) != process_group.count:
+        raise RuntimeError("invalid input tensor list size, must be world size")
     whole = mindtorch.stack([t.detach() for t in input_list])
     return reduce_scatter_tensor(output, whole, op, process_group, async_op)
 
@@ -373,11 +446,10 @@ def _splits(tensor: Tensor, sizes: Sequence[int] | None, count: int, name: str) 
                 f"{list(tensor.shape)} among {count}"
             )
         return [rows // count * width] * count
-    if len(sizes) != count or sum(sizes) != rows:
-        raise RuntimeError(
-            f"all_to_all: {name} splits {list(sizes)}: expected {count} numbers with a sum of "
-            f"{rows}, the first dimension of {list(tensor.shape)}"
-        )
+    if len(sizes) != count:
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    if sum(sizes) != rows:
+        raise RuntimeError("Split sizes doesn't match total dim 0 size")
     return [size * width for size in sizes]
 
 

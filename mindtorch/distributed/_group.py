@@ -22,6 +22,7 @@ import mindtorch
 from .._tensor.device import CPU
 from .._tensor.geometry import contiguous
 from .._tensor.tensor import Tensor, adopt, host_array
+from ..futures import Future as TorchFuture
 from ._meeting import meet, meet_within
 from ._mesh import DistributedError, Mesh
 
@@ -38,12 +39,19 @@ TIMEOUT_SECONDS: Final = 1800.0
 
 
 class Work:
-    """A call that was begun; `wait` returns when what follows comes after it."""
+    """A call that was begun; `wait` returns when what follows comes after it.
+
+    `outputs` are the tensors that it writes.
+    """
+
+    __module__ = "torch.distributed.distributed_c10d"
 
     def __init__(
         self, finish: Callable[[float | None], object] | None = None,
-        ready: Callable[[], bool] | None = None,
+        ready: Callable[[], bool] | None = None, outputs: Sequence[Tensor] = (),
+        pending: Future[None] | None = None,
     ) -> None:  # fmt: skip
+        self._outputs, self._pending = list(outputs), pending
         self._finish, self._ready = finish, ready
         self._error: Exception | None = None
         self._outcome: object = None
@@ -83,13 +91,40 @@ class Work:
         """Of `irecv`: who sent it."""
         self.wait()
         if not isinstance(self._outcome, int):
-            raise DistributedError("Work.source_rank: only what irecv returns has one")
+            raise RuntimeError(
+                "sourceRank() may only be called on work objects that correspond to a recv or"
+                " recv-from-any call."
+            )
         return self._outcome
+
+    def result(self) -> list[Tensor]:
+        """The tensors that it writes, once it is done."""
+        self.wait()
+        return self._outputs
+
+    def get_future(self) -> TorchFuture[list[Tensor]]:
+        """A future of `result()`."""
+        future: TorchFuture[list[Tensor]] = TorchFuture()
+
+        def complete(done: Future[None]) -> None:
+            error = done.exception()
+            if error is None:
+                future.set_result(self._outputs)
+            else:
+                future.set_exception(error)
+
+        if self._pending is None:
+            future.set_result(self.result())
+        else:
+            self._pending.add_done_callback(complete)
+        return future
 
 
 class ProcessGroup:
     """Some processes of a run: rank, size, and the ways between them; made by init_process_group
     and new_group."""
+
+    __module__ = "torch.distributed.distributed_c10d"
 
     backend: str
     mesh: Mesh
@@ -98,8 +133,8 @@ class ProcessGroup:
     count: int
     ranks: tuple[int, ...]
 
-    def __init__(self, backend: str, mesh: Mesh, name: str) -> None:
-        self.backend, self.mesh, self.group_name = backend, mesh, name
+    def __init__(self, backend: str, mesh: Mesh, name: str, desc: str = "undefined") -> None:
+        self.backend, self.mesh, self.group_name, self.group_desc = backend, mesh, name, desc
         self.index, self.count, self.ranks = mesh.rank, mesh.size, mesh.ranks
         self._hccl: Communicator | None = None
         self._queue: ThreadPoolExecutor | None = None
@@ -128,14 +163,20 @@ class ProcessGroup:
             if not 0 <= within < self.count:
                 raise ValueError(f"{name}: group rank {within}: expected 0 to {self.count - 1}")
             return within
+        if rank is not None and self is _world:
+            return rank
         if rank not in self.ranks:
-            raise ValueError(
-                f"Global rank {rank} is not part of group {self.group_name} (ranks "
-                f"{', '.join(map(str, self.ranks))})"
-            )
+            raise ValueError(f"Global rank {rank} is not part of group {self}")
         return self.ranks.index(rank)
 
-    def begin(self, call: Callable[[], None], async_op: bool) -> Work | None:
+    def root(self, place: int, name: str) -> None:
+        """RuntimeError where the group has no such place."""
+        if not 0 <= place < self.count:
+            raise RuntimeError(f"ProcessGroupGloo::{name}: invalid root rank: {place}")
+
+    def begin(
+        self, call: Callable[[], None], async_op: bool, outputs: Sequence[Tensor] = ()
+    ) -> Work | None:
         """Run a call in its turn: here, or on the group's thread with a Work that tells its end."""
         waiting = self._last is not None and not self._last.done()
         if not async_op and not waiting:
@@ -145,7 +186,7 @@ class ProcessGroup:
             self._queue = ThreadPoolExecutor(1, thread_name_prefix="collectives")
         last = self._last = self._queue.submit(call)
         if async_op:
-            return Work(lambda seconds: last.result(seconds), last.done)
+            return Work(lambda seconds: last.result(seconds), last.done, outputs, last)
         last.result()
         return None
 
@@ -219,7 +260,7 @@ def start(
     backend = known(backend or "cpu:gloo,npu:hccl")
     where = urlsplit(init_method or "env://")
     if where.scheme not in ("env", "tcp"):
-        raise ValueError(f"init_method {init_method!r}: expected env:// or tcp://host:port")
+        raise RuntimeError(f"No rendezvous handler for {where.scheme}://")
     tcp = where.scheme == "tcp"
     rank = rank if rank >= 0 else int(_checked_option("RANK"))
     size = size if size >= 0 else int(_checked_option("WORLD_SIZE"))
@@ -227,13 +268,17 @@ def start(
     port = int(where.port or 0) if tcp else int(_checked_option("MASTER_PORT"))
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank}: expected 0 to {size - 1} (world_size {size})")
-    _world = ProcessGroup(backend, meet(host, port, rank, size, timeout), "default_pg")
+    _world = ProcessGroup(backend, meet(host, port, rank, size, timeout), "0", "default_pg")
 
 
 def known(backend: str) -> str:
     """A backend's name; ValueError for one that is not here."""
+    if not isinstance(backend, str):
+        raise ValueError(f"Backend constructor parameter must be string-ish, got {backend=}")
+    if backend in ("nccl", "mpi", "ucc", "xccl"):
+        raise RuntimeError(f"Distributed package doesn't have {backend.upper()} built in")
     if backend not in BACKENDS:
-        raise ValueError(f"backend {backend!r}: expected one of {', '.join(BACKENDS)}")
+        raise AssertionError(f"Unknown backend type {backend}")
     return backend
 
 
@@ -245,10 +290,16 @@ def make(
     world = default()
     ranks = world.ranks if ranks is None else tuple(ranks)
     if not ranks or len(set(ranks)) < len(ranks):
-        raise ValueError(f"new_group: ranks {list(ranks)}: expected ranks, each of them once")
+        raise ValueError(f"ranks list must not contain duplicate entries, got {list(ranks)}")
+    if len(ranks) > world.count:
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size set by"
+            " init_process_group"
+        )
     if wrong := [r for r in ranks if r not in world.ranks]:
         raise ValueError(
-            f"new_group: rank {wrong[0]}: expected 0 to {world.count - 1}, each of them once"
+            f"Rank {wrong[0]} is out of range. Valid ranks are 0 to {world.count - 1}"
+            f" (world_size={world.count})"
         )
     backend_class = known(backend or world.backend)
     _serial += 1

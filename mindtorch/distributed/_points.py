@@ -49,6 +49,7 @@ def _other(process_group: ProcessGroup, rank: int | None, within: int | None, ro
             f"Invalid {role} rank: {role} rank should not be the same as the rank of the current "
             "process."
         )
+    process_group.root(place, "send" if role == "destination" else "recv")
     return place
 
 
@@ -105,7 +106,10 @@ class P2POp:
         group: Group = None, tag: int = 0, group_peer: int | None = None,
     ) -> None:  # fmt: skip
         if op not in (isend, irecv):
-            raise ValueError("P2POp: op must be torch.distributed.isend or torch.distributed.irecv")
+            raise ValueError(
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or"
+                " ``torch.distributed.irecv``."
+            )
         self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
         self.tag, self.group_peer = tag, group_peer
 
@@ -182,6 +186,7 @@ def gather_object(
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     if process_group.index != place and object_gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    process_group.root(place, "gather")
     mine = pickle.dumps(obj)
     sent = [mine if i == place else b"" for i in range(process_group.count)]
     parts = _objects(process_group, f"gather_object {place}", sent)
@@ -201,6 +206,7 @@ def broadcast_object_list(
     place = process_group.place(
         0 if src is None and group_src is None else src, group_src, "broadcast_object_list"
     )
+    process_group.root(place, "broadcast")
     part = pickle.dumps(object_list) if process_group.index == place else b""
     sent = [part] * process_group.count
     object_list[:] = pickle.loads(
@@ -223,10 +229,13 @@ def scatter_object_list(
     place = process_group.place(
         0 if src is None and group_src is None else src, group_src, "scatter_object_list"
     )
+    process_group.root(place, "scatter")
     sent = [b""] * process_group.count
     if process_group.index == place:
-        listed(scatter_object_input_list or (), process_group.count, "scatter_object_list")
-        sent = [pickle.dumps(one) for one in scatter_object_input_list or ()]
+        if scatter_object_input_list is None:
+            raise ValueError("source rank must provide non-None scatter_object_input_list")
+        listed(scatter_object_input_list, process_group.count, "scatter_object_list")
+        sent = [pickle.dumps(one) for one in scatter_object_input_list]
     part = _objects(process_group, f"scatter_object_list {place}", sent)[place]
     scatter_object_output_list[0] = pickle.loads(part)
 

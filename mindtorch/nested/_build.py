@@ -64,10 +64,12 @@ def as_nested_tensor(
     """Samples, or a batch [B, n, *rest], as a nested tensor that gradients go through."""
     if isinstance(ts, NestedTensor):
         return ts
-    if not isinstance(ts, Tensor | list | tuple):
+    if not isinstance(ts, Tensor) and not (
+        isinstance(ts, list | tuple) and all(isinstance(t, Tensor) for t in ts)
+    ):
         raise TypeError(
             "as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of"
-            " tensors"
+            " tensors "
         )
     if not _is_jagged(layout):
         return join([t.to(device=device or t.device, dtype=dtype or t.dtype) for t in ts])

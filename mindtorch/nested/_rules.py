@@ -12,6 +12,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
+from ..ops.namespaces import namespace
 from ..ops.spec import Op
 from ._tensor import (
     HANDLERS,
@@ -80,8 +81,10 @@ def _packed(self: NestedTensor) -> NestedTensor:
 
 def _mismatch(name: str, shapes: Sequence[Any]) -> RuntimeError:
     pair = " and ".join(str(tuple(s)) for s in shapes)
+    names = getattr(namespace("aten"), name).overloads()
+    overload = next((n for n in ("Tensor_Tensor", "Tensor") if n in names), "default")
     return RuntimeError(
-        f"cannot call binary pointwise function {name} with inputs of shapes {pair}"
+        f"cannot call binary pointwise function {name}.{overload} with inputs of shapes {pair}"
     )
 
 

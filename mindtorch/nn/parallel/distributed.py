@@ -7,7 +7,8 @@ ranks send them in the same order.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import mindtorch
@@ -49,6 +50,7 @@ class DistributedDataParallel(Module):
                 "DistributedDataParallel is not needed when a module doesn't have any parameter "
                 "that requires a gradient."
             )
+        self._hook: tuple[Any, Callable[[Any, Any], Any]] | None = None
         self._agree(module)
         self._buckets = _buckets(learned, int(bucket_cap_mb * _MIB))
         self._bucket_of = {id(p): i for i, bucket in enumerate(self._buckets) for p in bucket}
@@ -121,16 +123,57 @@ class DistributedDataParallel(Module):
             self._average(self._buckets[self._next])
             self._next += 1
 
-    def _average(self, bucket: list[Tensor]) -> None:
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
+        """Let `hook(state, bucket)` send gradients: it gives a Future of the new ones [n].
+
+        TypeError for what cannot be called, ValueError for annotations of other classes,
+        RuntimeError the second time.
+        """
         import mindtorch.distributed as dist
+        from mindtorch.futures import Future
+
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        signature = inspect.signature(hook)
+        names, result = list(signature.parameters.values()), signature.return_annotation
+        if names[1].annotation not in (inspect.Parameter.empty, dist.GradBucket):
+            raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+        if result not in (inspect.Signature.empty, Future[Tensor]):
+            raise ValueError(
+                "Communication hook: return annotation should be"
+                " torch.futures.Future[torch.Tensor]."
+            )
+        if hook.__name__ in ("bf16_compress_hook", "bf16_compress_wrapper_hook"):
+            raise TypeError(
+                "BF16 all reduce communication hook required CUDA 11+ and NCCL 2.10+ or XPU and"
+                " XCCL"
+            )
+        if self._hook is not None:
+            raise RuntimeError(
+                "register_comm_hook or register_builtin_comm_hook can only be called once."
+            )
+        self._hook = state, hook
+
+    def _sent(self, flat: Tensor, bucket: list[Tensor]) -> Tensor:
+        """The gradients of all ranks, of a bucket's."""
+        import mindtorch.distributed as dist
+
+        if self._hook is not None:
+            state, hook = self._hook
+            result = hook(state, dist.GradBucket(self._next, len(self._buckets), bucket, flat))
+            value = result.wait()
+            return value[0] if isinstance(value, list) else value
+        dist.all_reduce(flat, group=self.process_group)
+        return flat.div_(dist.get_world_size(self.process_group))
+
+    def _average(self, bucket: list[Tensor]) -> None:
 
         with mindtorch.no_grad():
             for parameter in bucket:
                 if parameter.grad is None:
                     parameter.grad = mindtorch.zeros_like(parameter)
             flat = mindtorch.cat([p.grad.reshape(-1) for p in bucket])
-            dist.all_reduce(flat, group=self.process_group)
-            flat.div_(dist.get_world_size(self.process_group))
+            flat = self._sent(flat, bucket)
             start = 0
             for parameter in bucket:
                 end = start + parameter.numel()
@@ -148,10 +191,10 @@ class DistributedDataParallel(Module):
 
 
 def _buckets(parameters: list[Tensor], most: int) -> list[list[Tensor]]:
-    """Parameters in reverse order, one dtype and device a bucket, at most `most` bytes or one."""
+    """Parameters of one dtype and device, at most `most` bytes or one each; the last come first."""
     buckets: list[list[Tensor]] = []
     size = 0
-    for parameter in reversed(parameters):
+    for parameter in parameters:
         nbytes = parameter.numel() * parameter.element_size()
         last = buckets[-1][0] if buckets else None
         alike = last is not None and (last.dtype, last.device) == (
@@ -162,7 +205,7 @@ def _buckets(parameters: list[Tensor], most: int) -> list[list[Tensor]]:
             size = 0
         buckets[-1].append(parameter)
         size += nbytes
-    return buckets
+    return buckets[::-1]
 
 
 def _reached(output: Any) -> set[int]:

@@ -1,0 +1,1 @@
+"""torch.distributed.algorithms: hooks of DistributedDataParallel are here."""
