@@ -29,7 +29,6 @@ from typing import Any
 
 import click
 import numpy as np
-import openpyxl
 from mindtorch_npu import recording
 from mindtorch_npu.commands.bench import rivals
 from mindtorch_npu.commands.probe import diff
@@ -205,6 +204,8 @@ def _json_report(lines: bytes) -> bytes:
 
 def _workbook() -> bytes:
     """The case file as a workbook."""
+    import openpyxl
+
     book, content = openpyxl.Workbook(), io.BytesIO()
     for row in csv.reader(io.StringIO(CASES.decode())):
         book.active.append(row)

@@ -29,8 +29,8 @@ def builds(tmp_path_factory) -> Path:
 
 def bench(folder: Path, ours: str, against: str, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mindtorch_npu", "bench", "aclnnProduct", "--simulator",
-               "--golden", "golden.py", "--shapes", "512x64", "--dtype", "float32",
-               "--seconds", "0.2", "--against", against, *words]  # fmt: skip
+               "--golden", "golden.py", "--shapes", "128x64", "--dtype", "float32",
+               "--seconds", "0.05", "--against", against, *words]  # fmt: skip
     environ = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": str(folder / ours)}
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True,
                           check=False)  # fmt: skip
@@ -47,7 +47,7 @@ def test_slower_build_is_bad_for_a_bisect_and_never_faster(builds):
     # On a machine that others load, an interval may be too wide for a word.
     code, word = (1, "bad") if "SLOWER" in words.values() else (125, "skip")
     assert done.returncode == code, done.stdout + done.stderr
-    assert f"git bisect: {word} ({code}): aclnnProduct float32 512x64,512x64: " in done.stderr
+    assert f"git bisect: {word} ({code}): aclnnProduct float32 128x64,128x64: " in done.stderr
     assert re.search(r"against vendor:fast \(sha256 [0-9a-f]{12}\): ", done.stdout)
 
 
@@ -62,7 +62,7 @@ def test_what_computes_something_else_is_not_compared(builds):
     done = bench(builds, "fast", "aclnnProductOfSums")
     assert done.returncode == 5
     assert (
-        "not judged: aclnnProduct float32 512x64,512x64: aclnnProductOfSums: wrong result"
+        "not judged: aclnnProduct float32 128x64,128x64: aclnnProductOfSums: wrong result"
         in done.stderr
     )
     with pytest.raises(NoRivalError, match=r"--against vendor:nowhere: .*nowhere does not exist"):

@@ -7,7 +7,7 @@ import pytest
 
 import mindtorch as torch
 
-MATRIX = 900  # a product of them takes the simulator some 50 ms
+MATRIX = 450  # a product of them takes the simulator some 6 ms
 BATCH, BATCHES = 12, 30
 
 

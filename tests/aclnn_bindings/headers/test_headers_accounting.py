@@ -59,7 +59,7 @@ def test_every_piece_of_a_mixed_header_has_one_outcome() -> None:
     assert [s.line for s in unit.skipped] == [6, 9, 10, 10, 16]
 
 
-@pytest.mark.parametrize("version", catalog.versions())
+@pytest.mark.parametrize("version", ["8.3.RC1", "2026-08"])
 def test_generated_trees_are_accounted_for_to_the_last_declaration(version: str) -> None:
     known = catalog.load(version)
     planted = header_generator.generate(known)

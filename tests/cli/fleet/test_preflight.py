@@ -17,7 +17,6 @@ from mindtorch_npu.conformance.run.lane import Note
 from mindtorch_npu.conformance.run.pool import Lost
 from mindtorch_npu.conformance.run.process import Batch
 from mindtorch_npu.main import group
-from scipy.stats import binom
 
 import aclnn_bindings
 from aclnn_bindings.install.library import bundled_simulator
@@ -188,6 +187,8 @@ def test_a_rank_that_the_host_did_not_let_run_proves_nothing(texts, unjudged):
 
 
 def test_copies_of_before_both_ends_had_begun_do_not_count():
+    from scipy.stats import binom
+
     early, late = steps("ready waits0"), steps("ready waits0", at=100.0)
     late = late[: len(late) // 2]
     assert judge([Rank("npu:0", early), Rank("npu:1", late)]).wrong == ()
@@ -241,6 +242,8 @@ def test_load_makes_no_healthy_device_slow(delays, count):
 
 @pytest.mark.parametrize(("devices", "count"), [(3, 21), (3, 15), (8, 21), (16, 200)])
 def test_a_false_alarm_is_as_rare_as_stated(devices, count):
+    from scipy.stats import binom
+
     """By the exact law: the least number of late rounds that accuses, at the model's worst."""
     least = next(n for n in range(count + 2) if slow.is_slow(n, count, devices))
     assert devices * binom.sf(least - 1, count, 0.5) <= slow.ALARM
