@@ -78,6 +78,12 @@ CALLS = {
     "derivative of columns of cumprod": lambda t, d: slope_of(
         lambda x: x.cumprod(0), [[1.0, 0.0, 2.0], [0.0, 2.0, 3.0], [4.0, 0.0, 1.0]], t, d
     ),
+    "derivative of distances that count": lambda t, d: slope_of(
+        lambda x: t.cdist(x, t.tensor([[1.0, 2.0], [0.0, 3.0]], device=d), 0.0),
+        [[1.0, 5.0]],
+        t,
+        d,
+    ),
     "negative weights": lambda t, d: t.multinomial(t.tensor([-1.0, 2.0], device=d), 1),
     "infinite weights": lambda t, d: t.multinomial(t.tensor([INF, 2.0], device=d), 1),
     "weights of zero": lambda t, d: t.multinomial(t.tensor([0.0, 0.0], device=d), 1, True),

@@ -89,8 +89,6 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     if p == 2 and _by_products(x1.shape[-2], x2.shape[-2], compute_mode):
         return _euclidean(x1, x2)
     gap = aten.unsqueeze(x1, -2) - aten.unsqueeze(x2, -3)
-    if p == 0:
-        return aten.sum(aten.to(gap != 0, x1.dtype), -1)
     return aten.linalg_vector_norm(gap, float(p), (-1,))
 
 
