@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dis import Instruction, get_instructions
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, cast
 
 from .._dispatch.entry import arguments
 from .._dispatch.overrides import _as_composite, _is_python
@@ -84,6 +84,38 @@ def source_line() -> str:
     return ""
 
 
+def _program_frames() -> list[FrameType]:
+    """The program's frames inside of what is traced, the innermost first."""
+    frames, frame = list[FrameType](), cast("FrameType | None", sys._getframe(1))
+    while frame is not None and frame.f_code is not root_call.__code__:
+        home = str(frame.f_globals.get("__name__", ""))
+        if not home.startswith("mindtorch") and not frame.f_code.co_filename.startswith("<mind"):
+            frames.append(frame)
+        frame = frame.f_back
+    return frames if frame is not None else []
+
+
+def root_variables() -> dict[str, object]:
+    """The variables of the function that is traced, without those of functions that it calls."""
+    frames = _program_frames()
+    return dict(frames[-1].f_locals) if frames else {}
+
+
+def user_stack() -> str:
+    """Where the program is, as a traceback shows it, the outermost frame first."""
+    text = ""
+    for frame in reversed(_program_frames()):
+        code, number = frame.f_code, frame.f_lineno
+        line = linecache.getline(code.co_filename, number).rstrip()
+        start = list(code.co_positions())[frame.f_lasti // 2][2] or 0
+        source = line.lstrip()
+        start -= len(line) - len(source)
+        text += f'  File "{code.co_filename}", line {number}, in {code.co_name}\n    {source}\n'
+        if start > 0:
+            text += "    " + " " * start + "^" * (len(source) - start) + "\n"
+    return text
+
+
 def as_written(op: Op, form: str, raw: Sequence[Any]) -> tuple[Arguments, Keywords]:
     """Arguments by position and by name as the program has them, where that can be seen."""
     site = call_site()
@@ -94,7 +126,8 @@ def as_written(op: Op, form: str, raw: Sequence[Any]) -> tuple[Arguments, Keywor
     values = dict(zip([a.name for a in op.schema.args], raw, strict=True))
     names = ["input" if a.name == "self" else a.name for a in args]
     count, keywords = site[0] + method, site[1]
-    if not set(keywords) <= set(names) or count + len(keywords) > len(names):
+    positional = sum(not a.keyword_only for a in args)  # more are several sizes
+    if not set(keywords) <= set(names) or count > positional or count + len(keywords) > len(names):
         return _as_composite(op, raw)
     ordered = dict(zip(names, (values[a.name] for a in args), strict=True))
     return tuple(ordered.values())[:count], {k: ordered[k] for k in keywords}

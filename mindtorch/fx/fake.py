@@ -272,7 +272,7 @@ class FakeTensorMode(TorchFunctionMode):
         except RuntimeError as error:
             if plain and not self.allow_non_fake_inputs:
                 raise AssertionError(_plain_tensor_error(name, args, kwargs)) from None
-            raise _of_sizes(error, fakes) from None
+            raise of_sizes(error, fakes) from None
         if plain and not self.allow_non_fake_inputs and _tensors(result):
             raise AssertionError(_plain_tensor_error(name, args, kwargs))
         result = self._wrapped(result, device, name == "to" or name in _MOVES)
@@ -411,7 +411,7 @@ def _on_meta(name: str, mode: FakeTensorMode, args: tuple[Any, ...], kwargs: dic
     return args, kwargs
 
 
-def _of_sizes(error: RuntimeError, fakes: Sequence[FakeTensor]) -> RuntimeError:
+def of_sizes(error: Exception, fakes: Sequence[Tensor]) -> Exception:
     """torch's words for shapes that do not broadcast; other errors as they are."""
     if str(error).startswith("mat1 and mat2 shapes cannot be multiplied"):
         a, b = (list(f._geom.shape) for f in fakes[-2:])

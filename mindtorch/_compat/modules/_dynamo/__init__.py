@@ -46,9 +46,10 @@ def mark_static(t: Any, index: Any = None) -> None:
 def graph_break(msg: str = "") -> None:
     """End a graph; nothing outside of compiled functions."""
     from ..compiler.capture import CURRENT
+    from ..compiler.graph_breaks import asked_for
 
     if CURRENT.recorder is not None:
-        CURRENT.recorder.break_graph("graph_break")
+        CURRENT.recorder.break_graph(asked_for(msg))
 
 
 def register_backend(

@@ -1,5 +1,7 @@
 """torch._dynamo.exc: what a compiler would raise, for handlers."""
 
+from ..compiler.graph_breaks import VERBOSE
+
 
 class TorchDynamoException(RuntimeError):
     """Base of what a compiler would raise."""
@@ -25,7 +27,7 @@ class BackendCompilerFailed(ShortenTraceback):
         self.inner_exception = inner_exception
         super().__init__(
             f"backend={self.backend_name!r} raised:\n"
-            f"{type(inner_exception).__name__}: {inner_exception}"
+            f"{type(inner_exception).__name__}: {inner_exception}\n\n{VERBOSE}"
         )
 
 

@@ -38,4 +38,8 @@ class CompileCounterWithBackend(CompileCounter):
         return super().__call__(gm, example_inputs)
 
 
-EagerAndRecordGraphs = CompileCounterWithBackend
+class EagerAndRecordGraphs(CompileCounterWithBackend):
+    """A backend that keeps the graphs."""
+
+    def __init__(self) -> None:
+        super().__init__("eager")

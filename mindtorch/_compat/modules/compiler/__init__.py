@@ -62,7 +62,7 @@ def compile(
         warnings.warn(
             "torch.compile: mindtorch has no compiler, what is compiled runs eagerly", stacklevel=2
         )
-    call = EagerCall(model, fullgraph)
+    call = EagerCall(model, fullgraph, backend in ("eager", "aot_eager"))
     return OptimizedModule(model, call) if isinstance(model, Module) else call.function()
 
 
@@ -75,7 +75,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     from .capture import outside_graphs
     from .optimized import OptimizedModule
 
-    return OptimizedModule(fn, outside_graphs(fn)) if isinstance(fn, Module) else outside_graphs(fn)
+    call = outside_graphs(fn, reason)
+    return OptimizedModule(fn, call) if isinstance(fn, Module) else call
 
 
 def allow_in_graph(fn: Any) -> Any:

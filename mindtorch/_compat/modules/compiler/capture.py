@@ -12,6 +12,7 @@ import functools
 import hashlib
 import inspect
 import operator
+import re
 import threading
 import weakref
 from collections import Counter, defaultdict
@@ -24,8 +25,8 @@ from mindtorch._compat.checks import SymInt
 from mindtorch._dispatch.overrides import _public
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import Graph, GraphModule
-from mindtorch.fx.call_sites import as_written, result_name, root_call, source_line
-from mindtorch.fx.fake import OF_UNKNOWN_SIZE, TRACING, default_mode, meta_like, outside
+from mindtorch.fx.call_sites import as_written, result_name, root_call, root_variables, source_line
+from mindtorch.fx.fake import OF_UNKNOWN_SIZE, TRACING, default_mode, meta_like, of_sizes, outside
 from mindtorch.fx.graph import inplace_methods, magic_methods
 from mindtorch.fx.node import Node, Target, has_side_effect
 from mindtorch.fx.recorder import (
@@ -47,6 +48,8 @@ from mindtorch.utils._pytree import tree_flatten, tree_map
 
 from .._C import _set_grad_enabled
 from .._dynamo.exc import BackendCompilerFailed, TorchRuntimeError, Unsupported
+from . import graph_breaks
+from .graph_breaks import GraphBreak
 
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
@@ -59,17 +62,6 @@ class _TracingState(threading.local):
 
 
 CURRENT = _TracingState()
-_REASONS = {
-    "__bool__": "Data-dependent branching\n  Explanation: Detected data-dependent branching (e.g."
-    " `if my_tensor.sum() > 0:`). Dynamo does not support tracing dynamic control flow.",
-    "print": "Failed to trace builtin operator\n  Explanation: Dynamo does not know how to trace"
-    " builtin operator `print`",
-    "backward": "Unsupported Tensor.backward() call",
-    "graph_break": "Call to `torch._dynamo.graph_break()`",
-    "disable": "Skip calling `torch.compiler.disable()`d function",
-}
-
-
 # What torch has graphs compute, without a break.
 _IN_GRAPHS = OF_UNKNOWN_SIZE | {"__float__", "__getitem__", "__int__", "item", "numpy"}
 _OPERATORS = {"div": "truediv", "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor",
@@ -102,7 +94,8 @@ class DynamoRecorder(GraphRecorder):
 
     def lift(self, tensor: Tensor) -> Node:
         real = real_of(tensor)
-        name = self.names.get(id(tensor)) or self.names.get(id(real)) or f"stack{len(self.inputs)}"
+        name = self.names.get(id(tensor)) or self.names.get(id(real))
+        name = name or self._variable(tensor) or f"stack{len(self.inputs)}"
         kind = Parameter if isinstance(real, Parameter) else Tensor
         last = next((n for n in reversed(self.graph.nodes) if n.op == "placeholder"), None)
         with self.graph.inserting_after(last) if last else self.graph.inserting_before():
@@ -110,6 +103,12 @@ class DynamoRecorder(GraphRecorder):
         self.inputs.append(real)
         node.meta["example_value"] = default_mode().from_tensor(real)
         return node
+
+    @staticmethod
+    def _variable(tensor: Tensor) -> str | None:
+        """The variable of the function itself that a tensor is in behind a break."""
+        variables = root_variables()
+        return next((name for name, value in variables.items() if value is tensor), None)
 
     def spelled(
         self,
@@ -149,11 +148,29 @@ class DynamoRecorder(GraphRecorder):
             return super().call(op, form, func, args, kwargs, spelling)
         except (TorchRuntimeError, Unsupported, UntraceableFunction):
             raise
-        except RuntimeError as error:
-            raise TorchRuntimeError(
-                "RuntimeError when making fake tensor call\n  Explanation: Dynamo failed to run FX"
-                f" node with fake tensors: call {func.__name__}: got {error!r}"
-            ) from error
+        except (RuntimeError, ValueError) as error:
+            text = self._described(op, form, func, args, kwargs, spelling)
+            tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, Tensor)]
+            if func.__name__ == "linear":
+                tensors = [tensors[0], self.metas_of(tensors[1])[0].t()]
+            cause = of_sizes(error, tensors)
+            raise TorchRuntimeError(graph_breaks.failed_call(text, cause)) from error
+
+    def _described(
+        self, op: Op | None, form: str, func: Function, args: Arguments, kwargs: Keywords,
+        spelling: tuple[str, Target, Arguments, Keywords] | None,
+    ) -> str:  # fmt: skip
+        """A call in torch's words: its target and fake tensors."""
+        kind, target, args, kwargs = spelling or self.spelled(op, form, func, args, kwargs)
+
+        def fake(value: object) -> object:
+            if not isinstance(value, Tensor):
+                return value
+            stand_in = default_mode().stand_in(self.metas_of(value)[0], value._geom.device)
+            return _Unquoted(f"Parameter({stand_in})" if isinstance(value, Parameter) else stand_in)
+
+        args, kwargs = tree_map(fake, (args, kwargs))
+        return f"{kind} {target}(*{args}, **{kwargs})"
 
     def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
         if LOCAL.grad != self.grad:
@@ -169,19 +186,37 @@ class DynamoRecorder(GraphRecorder):
         if node.op == "call_function":  # `a += b` gives a variable; a method's result is another
             super().written(tensor, node)
 
-    def break_graph(self, func: Function | str) -> None:
-        name = func if isinstance(func, str) else func.__name__
+    def break_graph(self, func: Function | str | GraphBreak) -> None:
+        name = getattr(func, "__name__", str(func))
         if self.nested is not None:
             raise UntraceableFunction(f"{name} in a function of a higher-order operator")
         if name in _IN_GRAPHS:
             self.flush()
             return
-        reason = _REASONS.get(name, f"Unsupported Tensor.{name}() call")
+        reason = func if isinstance(func, GraphBreak) else self._reason(name)
         if self.owner.fullgraph:
-            raise Unsupported(reason)
-        reason = "generic_jump TensorVariable()" if name == "__bool__" else reason
-        self.owner.breaks.append(reason)
+            raise Unsupported(reason.located())
+        jump = name == "__bool__"
+        self.owner.breaks.append("generic_jump TensorVariable()" if jump else str(reason))
+        before = self.owner.compilations
         self.flush()
+        if self.owner.compilations > before or str(reason) not in self.owner.counted:
+            self.owner.counted.add(str(reason))
+            counters["graph_break"][str(reason)] += 1
+
+    def _reason(self, name: str) -> GraphBreak:
+        """Why a method ends a graph."""
+        if name == "__bool__":
+            last = next(iter(reversed(self.graph.nodes)), None)
+            if last is None or last.op != "call_function":
+                return graph_breaks.branch("")
+            operands = ", ".join(map(str, last.args))
+            plain = getattr(last.target, "__name__", last.name)
+            path = str(last.meta["from"]).replace("# File: ", '# File "', 1)
+            place = re.sub(r":(\d+) in ", r'", line \1, in ', path, count=1)
+            return graph_breaks.branch(f"{place}\n{last} = {plain}({operands})")
+        unknown = GraphBreak(f"Unsupported Tensor.{name}() call", f"Tensor.{name} has no graph")
+        return graph_breaks.METHODS.get(name, unknown)
 
     def flush(self, first: Sequence[TracedTensor] = ()) -> None:
         """Run the graph so far, and begin another; its results are `first` and what is in use."""
@@ -216,6 +251,13 @@ def size_symbol(name: str, dim: int) -> str:
     """torch's name of an input's size: a hash of where it is from (symbolic_shapes.py)."""
     source = f"L['{name}'].size()[{dim}]"
     return f"s{int(hashlib.sha256(source.encode()).hexdigest(), 16) % 100}"
+
+
+class _Unquoted(str):
+    """A text that is shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 class SymbolicSize(int):
@@ -279,7 +321,8 @@ def _print_breaks(recorder: DynamoRecorder) -> Iterator[None]:
 
     def show(*values: object, **options: Any) -> None:
         if CURRENT.recorder is recorder:
-            recorder.break_graph("print")
+            kinds = ["Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in values]
+            recorder.break_graph(graph_breaks.builtin("print", kinds, bool(options)))
             values = tree_map(real_of, values)
         plain(*values, **options)
 
@@ -304,6 +347,7 @@ class CapturedCall:
         self.fullgraph, self.dynamic = fullgraph, dynamic
         self.entries: dict[Any, list[tuple[Any, Any, Any]]] = {}
         self.breaks: list[str] = []
+        self.compilations, self.counted = 0, set[str]()  # of graphs; reasons of breaks
         self.sizes: dict[str, list[int | None]] = {}
         self.arguments: list[Any] = []
         functools.update_wrapper(self, target, updated=())
@@ -381,9 +425,12 @@ class CapturedCall:
         fixed = self._dynamic_sizes(graph, inputs)
         symbols = _add_symbols(graph, inputs, fixed)
         self.arguments = _with_sizes(inputs, symbols)
-        counters["stats"]["unique_graphs"] += 1
+        if CURRENT.stance == "fail_on_recompile":
+            self._refuse_recompile()
+        self.compilations += 1
+        counters["frames"].update(("total", "ok"))
         calls = sum(n.op not in ("placeholder", "output", "get_attr") for n in graph.nodes)
-        counters["stats"]["calls_captured"] += calls
+        counters["stats"].update(calls_captured=calls, unique_graphs=1)
         CURRENT.recorder = None
         try:
             TRACING.mode = default_mode()
@@ -393,6 +440,14 @@ class CapturedCall:
             CURRENT.recorder, TRACING.mode = recorder, None
         versions.append((fixed, symbols, run))
         return run
+
+    def _refuse_recompile(self) -> None:
+        code = getattr(getattr(self.target, "forward", self.target), "__code__", None)
+        place = (code.co_filename, code.co_name, code.co_firstlineno) if code else (None,) * 3
+        raise RuntimeError(
+            "Detected recompile when torch.compile stance is 'fail_on_recompile'. filename:"
+            f" {place[0]!r}, function name: {place[1]!r}, line number: {place[2]}"
+        )
 
     def _backend_of(self, module: GraphModule) -> Callable[..., Any]:
         """What the backend gives for a graph; BackendCompilerFailed where it raises."""
@@ -421,14 +476,14 @@ class CapturedCall:
 
 
 class EagerCall(CapturedCall):
-    """Calls `target` as it is; with `fullgraph`, traces it once for each kind of arguments."""
+    """Calls `target` as it is; with `traces`, makes its graphs once for each kind of arguments."""
 
-    def __init__(self, target: Callable[..., Any], fullgraph: bool):
+    def __init__(self, target: Callable[..., Any], fullgraph: bool, traces: bool):
         super().__init__(target, lambda module, inputs: module.forward, fullgraph)
-        self.traced: set[Any] = set()
+        self.traces, self.traced = traces or fullgraph, set[Any]()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        if self.fullgraph and CURRENT.recorder is None and CURRENT.stance != "force_eager":
+        if self.traces and CURRENT.recorder is None and CURRENT.stance != "force_eager":
             leaves = tree_flatten((args, kwargs))[0]
             key = tuple(v._geom if isinstance(v, Tensor) else repr(v) for v in leaves)
             if key not in self.traced:
@@ -443,14 +498,14 @@ class EagerCall(CapturedCall):
             CURRENT.compiling -= not eager
 
 
-def outside_graphs(fn: Callable[..., Any]) -> Callable[..., Any]:
+def outside_graphs(fn: Callable[..., Any], reason: str | None = None) -> Callable[..., Any]:
     """A function that ends a graph, and runs as it is."""
 
     @functools.wraps(fn)
     def call(*args: object, **kwargs: object) -> Any:
         recorder, compiling = CURRENT.recorder, CURRENT.compiling
         if recorder is not None:
-            recorder.break_graph("disable")
+            recorder.break_graph(graph_breaks.disabled(fn, reason))
             args, kwargs = tree_map(real_of, (args, kwargs))
         CURRENT.recorder, CURRENT.compiling = None, 0
         try:
