@@ -81,6 +81,12 @@ CALLS = {
     "quantile": lambda t, x: x.quantile(0.3, 1),
     "max": lambda t, x: x.max(1),
     "min": lambda t, x: x.min(0, keepdim=True),
+    "transforms": lambda t, x: sum(
+        t.view_as_real(f).square().sum(-1)
+        for f in (t.fft.fft(x), t.fft.ifft2(x), t.fft.hfft(x)[None])
+        if f.is_complex()
+    ),
+    "middle of a transform": lambda t, x: t.fft.rfft(x[:, :6])[:, ::3].imag,
     "roll dims": lambda t, x: x.roll((1, -2), (0, 1)) + x.roll(5),
     "affine norm": lambda t, x: t.nn.functional.layer_norm(x, (7,), x[0], x[1]),
     "upper": lambda t, x: t.linalg.cholesky(x @ x.T, upper=True),

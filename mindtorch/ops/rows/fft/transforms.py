@@ -46,47 +46,66 @@ def _c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int
     return np.asarray(result * self.real.dtype.type(_scale(normalization, prod(sizes))))
 
 
-def _turns(rows: int, columns: int, n: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """cos and sin of 2π r c / n for a matrix of rows and columns; products are exact."""
-    r = aten.arange(0, rows, dtype=dt.int64, device=like.device)
+def _turns(rows: int, columns: int, n: int, like: Tensor, sign: int) -> tuple[Tensor, Tensor]:
+    """cos and `sign` sin of 2π r c / n for a matrix of rows and columns.
+
+    In whole steps, 4 n to a turn, from which the nearest quarter is cut: zeros and ones are exact.
+    """
+    r = aten.arange(0, 4 * rows, 4, dtype=dt.int64, device=like.device)
     c = aten.arange(0, columns, dtype=dt.int64, device=like.device)
-    steps = aten.remainder(aten.unsqueeze(r, 1) * c, n)
-    angle = aten.to(steps, like.dtype) * (2 * pi / n)
-    return aten.cos(angle), aten.sin(angle)
+    quarter = n if sign < 0 else 3 * n
+    ahead = aten.arange(0, 2 * quarter, quarter, dtype=dt.int64, device=like.device)
+    steps = aten.unsqueeze(r, 1) * c + aten.reshape(ahead, (2, 1, 1))
+    far = aten.abs(aten.remainder(steps, 4 * n) - 2 * n) - n
+    both = aten.sin(aten.to(far, like.dtype) * (pi / (2 * n)))
+    return aten.select(both, 0, 0), aten.select(both, 0, 1)
 
 
-def _rotate(re: Tensor, im: Tensor, cos: Tensor, sin: Tensor, sign: int) -> tuple[Tensor, Tensor]:
-    return re * cos - im * sin * sign, re * sin * sign + im * cos
-
-
-def _last(re: Tensor, im: Tensor, sign: int) -> tuple[Tensor, Tensor]:
-    """The transform of the last dimension of a complex tensor in two parts."""
+def _last(re: Tensor, im: Tensor | None, sign: int, count: int) -> tuple[Tensor, Tensor]:
+    """The first `count` elements of the transform of the last dimension, of a tensor in two parts;
+    a real one has no `im`."""
     n = re.shape[-1]
     divisor = next((d for d in range(isqrt(n), 1, -1) if n % d == 0), 1) if n > DIRECT else 1
     if divisor == 1:
-        cos, sin = _turns(n, n, n, re)
-        return re @ cos - (im @ sin) * sign, (re @ sin) * sign + im @ cos
+        cos, sin = _turns(n, count, n, re, sign)
+        if im is None:
+            return re @ cos, re @ sin
+        return re @ cos - im @ sin, re @ sin + im @ cos
     lead, other = tuple(re.shape[:-1]), n // divisor
-    re, im = (aten.transpose(aten.reshape(t, (*lead, divisor, other)), -1, -2) for t in (re, im))
-    re, im = _last(aten.contiguous(re), aten.contiguous(im), sign)
-    cos, sin = _turns(other, divisor, n, re)
-    re, im = _rotate(re, im, cos, sin, sign)
+
+    def columns(t: Tensor) -> Tensor:
+        return aten.contiguous(aten.transpose(aten.reshape(t, (*lead, divisor, other)), -1, -2))
+
+    re, im = _last(columns(re), None if im is None else columns(im), sign, divisor)
+    cos, sin = _turns(other, divisor, n, re, sign)
+    re, im = re * cos - im * sin, re * sin + im * cos
     re, im = (aten.contiguous(aten.transpose(t, -1, -2)) for t in (re, im))
-    re, im = _last(re, im, sign)
+    re, im = _last(re, im, sign, other)
     re, im = (
         aten.reshape(aten.contiguous(aten.transpose(t, -1, -2)), (*lead, n)) for t in (re, im)
     )
-    return re, im
+    return (
+        (re, im) if count == n else (aten.narrow(re, -1, 0, count), aten.narrow(im, -1, 0, count))
+    )
 
 
 def _parts(
-    re: Tensor, im: Tensor, dim: Sequence[int], forward: bool, scale: float
+    re: Tensor, im: Tensor | None, dim: Sequence[int], forward: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
     for d in dim:
-        re, im = (aten.contiguous(aten.transpose(t, d, -1)) for t in (re, im))
-        re, im = _last(re, im, -1 if forward else 1)
-        re, im = (aten.transpose(t, d, -1) for t in (re, im))
+        re, im = _along(re, im, d, forward, re.shape[d])
+    assert im is not None
     return (re, im) if scale == 1 else (re * scale, im * scale)
+
+
+def _along(
+    re: Tensor, im: Tensor | None, d: int, forward: bool, count: int
+) -> tuple[Tensor, Tensor]:
+    """The first `count` elements of the transform of one dimension."""
+    re = aten.contiguous(aten.transpose(re, d, -1))
+    im = None if im is None else aten.contiguous(aten.transpose(im, d, -1))
+    re, im = _last(re, im, -1 if forward else 1, count)
+    return aten.transpose(re, d, -1), aten.transpose(im, d, -1)
 
 
 def _joined(re: Tensor, im: Tensor) -> Tensor:
@@ -105,11 +124,9 @@ def _c2c_lower(self: Tensor, dim: Sequence[int], normalization: int, forward: bo
 
 def _r2c_lower(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     scale = _scale(normalization, _sizes(self, dim))
-    re, im = _parts(self, aten.zeros_like(self), dim, True, scale)
-    if onesided:
-        count = self.shape[dim[-1]] // 2 + 1
-        re, im = (aten.narrow(t, dim[-1], 0, count) for t in (re, im))
-    return _joined(re, im)
+    size = self.shape[dim[-1]]
+    re, im = _along(self, None, dim[-1], True, size // 2 + 1 if onesided else size)
+    return _joined(*_parts(re, im, dim[:-1], True, scale))
 
 
 def _c2r_lower(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:

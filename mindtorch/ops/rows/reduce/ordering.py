@@ -368,11 +368,10 @@ def _kth(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Any, Any]:
 
 
 def _kth_by_topk(self: Tensor, k: int, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    both = aten.topk(self, k, dim, False)
-    if not self.ndim:
-        return tuple(both)
-    last = [aten.narrow(part, dim, k - 1, 1) for part in both]
-    values, indices = (aten.clone(p if keepdim else aten.squeeze(p, dim)) for p in last)
+    values, indices = aten.topk(self, k, dim, False)
+    if self.ndim:
+        last = [aten.narrow(part, dim, k - 1, 1) for part in (values, indices)]
+        values, indices = (aten.clone(p if keepdim else aten.squeeze(p, dim)) for p in last)
     return values, indices
 
 
