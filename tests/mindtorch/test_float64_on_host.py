@@ -93,9 +93,25 @@ CALLS = {
     "complex": lambda t, x: t.complex(x, x.T).abs(),
     "complex product": lambda t, x: t.view_as_real(t.complex(x, x.T) @ t.complex(x, x)),
     "covariance": lambda t, x: t.corrcoef(x) + t.cov(x),
+    "erfinv": lambda t, x: (x / 9).erfinv(),
+    "grouped conv": lambda t, x: t.nn.functional.conv2d(
+        x[None, :4, :, None] * x[:, 0],
+        x[:6, :4].reshape(6, 2, 2, 1),
+        x[0, :6],
+        (2, 1),
+        (1, 2),
+        (2, 1),
+        2,
+    ),
+    "transposed conv": lambda t, x: t.nn.functional.conv_transpose1d(
+        x[None, :4], x[:4, :6].reshape(4, 2, 3), x[0, :4], 2, 1, 1, 2
+    ),
+    "complex conv": lambda t, x: t.view_as_real(
+        t.nn.functional.conv1d(t.complex(x, x.T)[None], t.complex(x, x)[None, :, :3])
+    ),
     "group_norm": lambda t, x: t.nn.functional.group_norm(x[:6], 1),
 }
-REFUSED = {"conv", "group_norm"}  # by all of CANN's operators: the host computes these
+REFUSED = {"erfinv", "group_norm"}  # by all of CANN's operators: the host computes these
 
 
 def matrix(t, device):

@@ -12,7 +12,9 @@ from math import prod
 from ...complex_parts import by_parts
 from ...costs import convolution, weight_gradient
 from ...rules import as_images, c_name
+from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
+from .conv_windows import by_windows, weight_by_windows
 
 Sizes = tuple[int, ...]
 
@@ -372,12 +374,16 @@ def _by_weight(
 
 
 def _of_parts(input: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
-    """Of complex numbers, by four convolutions of real ones."""
+    """Of complex64, by four convolutions of reals; of wider numbers and integers, by windows."""
+    if input.dtype is not dt.complex64:
+        return by_windows(input, weight, bias, *rest)
     result = by_parts(lambda a, b: aten.convolution(a, b, None, *rest))(input, weight)
     return result if bias is None else result + aten.reshape(bias, (-1, *(1,) * (input.ndim - 2)))
 
 
 def _weight_grad_of_parts(grad_output: Tensor, input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
+    if input.dtype is not dt.complex64:
+        return weight_by_windows(grad_output, input, weight, *rest)
     like = aten.real(weight)
     product = lambda a, b: aten._convolution_weight_grad(a, b, like, *rest)  # noqa: E731
     return by_parts(product)(grad_output, input)
@@ -425,7 +431,7 @@ op(
         "groups",
         "out",
         "conv_math_type",
-        when=lambda a: a["input"].dtype.category != dt.COMPLEX,
+        when=in_dtypes("input", *SHORT_FLOATS),
     ),
     lower=_of_parts,
     grad={"input": _by_input, "weight": _by_weight, "bias": _by_bias},
@@ -511,7 +517,7 @@ op(
         None,
         "out",
         None,
-        when=lambda a: a["input"].dtype.category != dt.COMPLEX,
+        when=in_dtypes("input", *SHORT_FLOATS),
     ),
     lower=_weight_grad_of_parts,
     grad={"grad_output": _weight_grad_by_grad, "input": _weight_grad_by_input},
