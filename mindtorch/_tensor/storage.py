@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -198,9 +198,21 @@ class UntypedStorage:
     def untyped(self) -> UntypedStorage:
         return self
 
+    # A device's storage as a tensor of its bytes, which `tensor.py` gives.
+    as_tensor: ClassVar[Callable[[UntypedStorage], Any]]
+
+    def _on_device(self) -> bool:
+        return self.device.type not in ("cpu", "meta")
+
     def resize_(self, nbytes: int) -> UntypedStorage:
-        """Change the size, in bytes, keeping what fits (cpu)."""
-        resize(self._storage, nbytes)
+        """Change the size, in bytes, keeping what fits."""
+        if self._on_device():
+            old, common = self.as_tensor(), min(nbytes, self.nbytes())
+            new = old.new_empty(nbytes)
+            new[:common].copy_(old[:common])
+            self._storage.replace(new._storage.memory)
+        else:
+            resize(self._storage, nbytes)
         return self
 
     def _bytes(self, what: str) -> Array:
@@ -224,20 +236,30 @@ class UntypedStorage:
         return iter(self.tolist())
 
     def tolist(self) -> list[int]:
-        return list(self._bytes("tolist").tolist())
+        return list((self.as_tensor() if self._on_device() else self._bytes("tolist")).tolist())
 
     def fill_(self, value: int) -> UntypedStorage:
-        self._bytes("fill_")[...] = value
+        if self._on_device():
+            self.as_tensor().fill_(value)
+        else:
+            self._bytes("fill_")[...] = value
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> UntypedStorage:
-        self._bytes("copy_")[...] = source._bytes("copy_")
+        if self._on_device() or source._on_device():
+            self.as_tensor().copy_(source.as_tensor())
+        else:
+            self._bytes("copy_")[...] = source._bytes("copy_")
         return self
 
     def clone(self) -> UntypedStorage:
+        if self._on_device():
+            return self.of(self.as_tensor().clone()._storage, self.device)
         return UntypedStorage.of(Storage(self._bytes("clone").copy()), self.device)
 
     def cpu(self) -> UntypedStorage:
+        if self._on_device():
+            return self.of(self.as_tensor().cpu()._storage, CPU)
         self._bytes("cpu")
         return self
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from .._tensor.types import Array
 from .device import CPU
-from .dtype import FLOAT
-from .geometry import Geometry, Size
+from .dtype import FLOAT, uint8
+from .geometry import Geometry, Size, contiguous
 from .loading import load
 from .slots import TensorSlots, bind, fresh, over
 from .storage import Storage, TypedStorage, UntypedStorage, address
@@ -302,3 +302,13 @@ wrap = over  # a plain tensor over a storage; its numpy view is made when needed
 def adopt(geom: Geometry, array: Array) -> Tensor:
     """A cpu tensor that takes `array` as its memory: its dtype and strides are `geom`'s."""
     return fresh(geom, array, array)
+
+
+def storage_bytes(storage: UntypedStorage) -> Tensor:
+    """A storage as a tensor of its bytes, which shares them."""
+    geom = contiguous((storage.nbytes(),), uint8, storage.device)
+    result: Tensor = wrap(geom, storage._storage)
+    return result
+
+
+UntypedStorage.as_tensor = storage_bytes

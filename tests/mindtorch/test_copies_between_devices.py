@@ -27,3 +27,22 @@ def test_a_number_is_copied_to_every_element(device):
 def test_a_conversion_by_dtype_then_device_is_refused_as_in_torch():
     with pytest.raises(TypeError, match=r"got \(torch.dtype, torch.device\)"):
         mindtorch.ones(2).to(mindtorch.float64, mindtorch.device("cpu"))
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_a_storage_changes_its_size_under_its_tensors(device):
+    x = mindtorch.arange(6.0).to(device)
+    tail, storage = x[4:], x.untyped_storage()
+    kept = storage.clone()
+    storage.fill_(0)
+    assert x.sum() == 0
+    assert kept.tolist() == kept.cpu().tolist() != storage.tolist()
+    storage.copy_(kept)
+    storage.resize_(0)
+    assert storage.nbytes() == 0
+    assert x.shape == (6,)
+    storage.resize_(24)
+    x.copy_(mindtorch.arange(6.0))
+    storage.resize_(48)
+    assert tail.tolist() == [4.0, 5.0]
+    assert len(storage) == 48

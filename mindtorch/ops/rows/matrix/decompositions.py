@@ -197,12 +197,22 @@ def _inverse_by_solving(A: Tensor) -> Tensor:
 
 
 op(
-    "linalg_inv(Tensor A) -> Tensor",
-    summary="Inverse of square matrices `[*, N, N]`.",
+    "_linalg_inv_unchecked(Tensor A) -> Tensor",
     infer=square("linalg.inv"),
     cpu=_guarded("linalg.inv", np.linalg.inv),
     aclnn=call("aclnnInverse", "A", "out", when=in_dtypes("A", *SHORT_FLOATS)),
     lower=_inverse_by_solving,
+    samples=_matrices(),
+    tolerance="composite",
+    surface="none",
+    oracle=lambda torch: torch.linalg.inv,
+)
+op(
+    "linalg_inv(Tensor A) -> Tensor",
+    summary="Inverse of square matrices `[*, N, N]`.",
+    infer=square("linalg.inv"),
+    cpu=_guarded("linalg.inv", np.linalg.inv),
+    lower=lambda A: waited("linalg.inv", np.linalg.inv, aten._linalg_inv_unchecked(A), A),
     grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))},
     samples=_matrices(),
     tolerance="composite",

@@ -440,11 +440,11 @@ def _rolls(args: dict[str, Any]) -> bool:
     return is_real(args) and below_double()(args)
 
 
-def _turned(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
+def _roll_wide(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
     """roll of float64, which aclnnRoll's document does not list."""
     shifts, dims = (((n,) if isinstance(n, int) else n) for n in (shifts, dims))
     if not dims:
-        flat = _turned(aten.reshape(self, (-1,)), shifts, (0,))
+        flat = _roll_wide(aten.reshape(self, (-1,)), shifts, (0,))
         return aten.reshape(flat, self.shape)
     for shift, dim in zip(shifts, dims if self.ndim and self.numel() else (), strict=False):
         size = self.shape[dim]
@@ -461,9 +461,7 @@ op(
     cpu=_roll,
     compute="raw",
     aclnn=call("aclnnRoll", "self", "shifts", "dims", "out", when=_rolls),
-    lower=lambda self, shifts, dims: (
-        in_pairs(rolled)(self, shifts, dims) if self.is_complex() else _turned(self, shifts, dims)
-    ),
+    lower=lambda self, *args: (in_pairs(rolled) if self.is_complex() else _roll_wide)(self, *args),
     grad={
         "self": lambda grad, shifts, dims: aten.roll(grad, tuple(-s for s in shifts), dims)
     },

@@ -47,7 +47,7 @@ def by_windows(
         return aten.squeeze(by_windows(aten.unsqueeze(input, 0), *args), 0)
     after: Sequence[int] = padding
     if transposed:
-        input, weight = _spread(input, stride), _turned(weight, groups)
+        input, weight = _spread(input, stride), _plain_weight(weight, groups)
         reach = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
         padding = tuple(r - p for r, p in zip(reach, padding, strict=True))
         after = [p + extra for p, extra in zip(padding, output_padding, strict=True)]
@@ -79,7 +79,7 @@ def _spread(input: Tensor, stride: Sizes) -> Tensor:
     return whole
 
 
-def _turned(weight: Tensor, groups: int) -> Tensor:
+def _plain_weight(weight: Tensor, groups: int) -> Tensor:
     """`[C, O/G, *]` of a transposed convolution as a plain one's `[O, C/G, *]`, kernels turned."""
     c, per, *kernel = weight.shape
     flipped = aten.flip(weight, tuple(range(2, weight.ndim)))
