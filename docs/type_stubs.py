@@ -182,13 +182,14 @@ def _function(row: Any, name: str) -> str:
 def methods_page() -> str:
     """Tensor's methods: those of rows, in place too, and those that are written by hand."""
     import mindtorch
+    from mindtorch._dispatch.builtins import function_of
     from mindtorch.ops import OPS
 
     mindtorch.Tensor.add  # noqa: B018 - loads the rows
     lines = [HEAD.format(what="Tensor's methods.", tensor=TENSOR)]
     lines.append("class Methods:\n")
     for name in sorted(vars(mindtorch.Tensor)):
-        member = mindtorch.Tensor.__dict__[name]
+        member = function_of(mindtorch.Tensor.__dict__[name])
         if name in _OWN or name in _KEYWORDS or (name.startswith("_") and name not in _OPERATORS):
             continue
         # `Tensor.int` and others hide the builtin types below them.

@@ -217,4 +217,3 @@ def _load(name: str) -> Any:
 
 
 LazyAten.load = staticmethod(_load)
-overrides.entry_of = entry_of

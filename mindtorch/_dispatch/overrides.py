@@ -22,10 +22,11 @@ from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
 from ..ops.spec import SPACES, Op
+from .builtins import FUNCTIONS, LAYERS, function_of, object_of
 
 F = TypeVar("F", bound=Callable[..., Any])
-# Set by `overloads`: the function that users call by an op's base name.
-entry_of: Callable[[Op, str], Any] | None = None
+# Set by `publish`: `function`, what users call by an op's base name.
+PUBLISHED: dict[str, Callable[[Op], Any]] = {}
 
 
 def overriding(args: Iterable[Any]) -> list[Any]:
@@ -74,7 +75,7 @@ def hand_over(
     python_name: str = "",
 ) -> Any:  # fmt: skip
     """Ask each class in turn; `python_name` is that of a function that torch writes in Python."""
-    types = tuple(type(a) for a in kinds)
+    func, types = object_of(func), tuple(type(a) for a in kinds)
     for instance in kinds:  # whose method may be one of the class or of instances
         ask = getattr(type(instance), "_ask", None) or instance.__torch_function__
         result = ask(func, types, args, kwargs)
@@ -93,7 +94,7 @@ def hand_over(
     )
 
 
-DOOR["hand_over"] = hand_over
+DOOR.update(hand_over=hand_over, function_of=function_of)
 
 
 # Places of a row in which it is a function: of torch, of nn.functional, of linalg and its kin.
@@ -125,33 +126,17 @@ def _public(op: Op, form: str) -> Callable[..., Any]:
             op.cache[key] = method
         elif form == "inplace":
             op.cache[key] = getattr(Tensor, op.base_name + "_")
-        elif "nn" in op.places:  # torch may have another function of that name
-            op.cache[key] = op.entry("function")
         elif op.places & _FUNCTIONS:
-            op.cache[key] = (entry_of or Op.entry)(op, "function")
+            op.cache[key] = PUBLISHED["function"](op)
         else:
             op.cache[key] = getattr(Tensor, op.base_name, None) or op.entry("aten")
     return op.cache[key]
 
 
-# Functions of torch.functional, which are Python there, and those of nn.functional that are not.
-_PYTHON = frozenset(("broadcast_tensors", "cartesian_prod", "block_diag", "cdist", "chain_matmul",
-                     "meshgrid", "norm", "split", "stft", "istft", "tensordot", "unique",
-                     "unique_consecutive"))  # fmt: skip
-_IN_C = frozenset((
-    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle",
-    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "cosine_similarity", "gelu", "hardshrink", "linear", "logsigmoid",
-    "one_hot", "pairwise_distance",
-    "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "softplus",
-    "scaled_dot_product_attention", "softshrink",
-))  # fmt: skip
-
-
 def _is_python(op: Op) -> bool:
     """Whether torch's function is written in Python: it hands on what has a default by name."""
     name = op.base_name
-    return name in _PYTHON or ("nn" in op.places and name not in _IN_C)
+    return name in FUNCTIONS or ("nn" in op.places and name not in LAYERS)
 
 
 def _as_called(op: Op, raw: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -377,7 +362,7 @@ def ask(
     modes = LOCAL.functions
     LOCAL.functions = modes[:-1]
     try:
-        return modes[-1].__torch_function__(func, types, args, kwargs)
+        return modes[-1].__torch_function__(object_of(func), types, args, kwargs)
     finally:
         LOCAL.functions = modes
 

@@ -13,8 +13,11 @@ from typing import Any, TypeVar
 
 from .._compat.absent_modules import refused_operator
 from .._compat.argument_errors import parsed
+from .._dispatch.builtins import LAYERS as IN_C
+from .._dispatch.builtins import METHODS, NN, method, public
 from .._dispatch.overloads import entry_of
-from .._dispatch.overrides import seen_by_modes
+from .._dispatch.overrides import PUBLISHED, seen_by_modes
+from .._tensor.slots import TensorSlots
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import REFUSING
 from ..ops.spec import OPS, SPACES, Op, aten
@@ -56,8 +59,15 @@ class LazyMethod:
     def __get__(self, instance: Tensor | None, owner: type | None = None) -> Callable[..., Any]:
         plain = self.name.startswith("__")
         entry = self.op.entry(self.form) if plain else entry_of(self.op, self.form, self.name)
+        entry = method(entry, self.name)
         setattr(Tensor, self.name, entry)
         return entry if instance is None else entry.__get__(instance, owner)
+
+
+def _put(name: str, member: LazyMethod) -> None:
+    """Where Python finds a method, and where pickles look for it."""
+    setattr(Tensor, name, member)
+    setattr(TensorSlots, name, member)
 
 
 def publish(op: Op) -> None:
@@ -66,9 +76,9 @@ def publish(op: Op) -> None:
     if "function" in places:
         FUNCTIONS.setdefault(name, op)
     if "method" in places and name not in Tensor.__dict__:
-        setattr(Tensor, name, LazyMethod(name, op, "method"))
+        _put(name, LazyMethod(name, op, "method"))
     if op.writes.inplace and name + "_" not in Tensor.__dict__:
-        setattr(Tensor, name + "_", LazyMethod(name + "_", op, "inplace"))
+        _put(name + "_", LazyMethod(name + "_", op, "inplace"))
     for space in places.intersection(SPACES):
         MODULES[space].setdefault(name.removeprefix(space + "_"), op)
     for end in ("", "_"):
@@ -118,25 +128,43 @@ def function(name: str) -> Callable[..., Any]:
         raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
     if published.__class__ is Op:
         published = FUNCTIONS[name] = entry_of(published, "function", name)
-    return published
+    return public(published, name, second=name in LAYERS and name not in IN_C | METHODS)
+
+
+def of_op(op: Op) -> Callable[..., Any]:
+    """What users call by an op's base name: torch may have another in nn.functional."""
+    name = op.base_name
+    if "nn" in op.places:
+        return layer(name)
+    if "function" in op.places:
+        return function(name)
+    space = next((s for s in SPACES if s in op.places), None)
+    return module(space)[1](name.removeprefix(f"{space}_")) if space else layer(name + "_")
+
+
+PUBLISHED["function"] = of_op
 
 
 def spelled(row: str, name: str) -> Callable[..., Any]:
     """A row's function under another name, which its errors tell."""
     op = OPS.get(row)
-    return function(row) if op is None else entry_of(op, "function", name)
+    entry = FUNCTIONS[row] if op is None else entry_of(op, "function", name)
+    return public(entry, name, name.partition("_")[0])
 
 
 def layer(name: str) -> Callable[..., Any]:
     """`torch.nn.functional.name`; AttributeError where no row says so."""
     if name not in LAYERS:
         raise AttributeError(f"module 'mindtorch.nn.functional' has no attribute '{name}'")
-    function = LAYERS[name].entry("function")
+    layer = LAYERS[name].entry("function")
     if name.endswith("_"):
-        return writing(function, name)
+        layer = writing(layer, name)
     if name in _DISPATCHED:
-        function.__qualname__ = f"_{name}"
-    return function
+        layer.__qualname__ = f"_{name}"
+    if name in IN_C:
+        return public(layer, name.replace("logs", "log_s"), "nn" * (name in NN))
+    layer.__module__ = "torch.nn.functional"
+    return layer
 
 
 # What torch dispatches by a flag to a function whose name begins with `_`: errors tell that.
@@ -153,7 +181,7 @@ def module(space: str) -> tuple[list[str], Callable[[str], Any]]:
     def find(name: str) -> Any:
         if name not in rows:
             raise AttributeError(f"module 'mindtorch.{space}' has no attribute '{name}'")
-        return entry_of(rows[name], "function", f"{space}_{name}")
+        return public(entry_of(rows[name], "function", f"{space}_{name}"), f"{space}_{name}", space)
 
     return sorted(rows), find
 
@@ -170,11 +198,11 @@ def writing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def attach(name: str, member: Any) -> None:
     """Give Tensor an attribute that rows cannot say: a property, an overload."""
-    setattr(Tensor, name, member)
+    setattr(Tensor, name, method(member, name))
 
 
 def shut() -> None:
-    """Have attributes of Tensor that are only read say so as torch does."""
+    """Have Tensor's members be of torch's kinds; those that are only read say so as torch does."""
 
     def refuse(name: str) -> Callable[..., None]:
         def write(self: Tensor, *_: object) -> None:
@@ -185,6 +213,8 @@ def shut() -> None:
         return write
 
     for name, member in list(Tensor.__dict__.items()):
+        if isfunction(member):
+            setattr(Tensor, name, method(member, name))
         if isinstance(member, property):
             if name in ("data", "requires_grad"):
                 continue
@@ -198,14 +228,14 @@ def surface(
     """Publish a hand-written function: `torch.name`, `Tensor.name` and `aten.name`."""
 
     def put(fn: F) -> F:
-        public = name or fn.__name__
+        spelling = name or fn.__name__
         if function:
-            seen = isfunction(fn) and not _UNSEEN.fullmatch(public)
-            FUNCTIONS[public] = seen_by_modes(fn) if seen else fn
+            seen = isfunction(fn) and not _UNSEEN.fullmatch(spelling)
+            FUNCTIONS[spelling] = seen_by_modes(fn) if seen else fn
         if method:
-            setattr(Tensor, public, getattr(fn, "as_method", fn))
+            setattr(Tensor, spelling, getattr(fn, "as_method", fn))
         if internal:
-            aten.publish(public, fn)
+            aten.publish(spelling, fn)
         return fn
 
     return put

@@ -11,12 +11,34 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._slots import NodeSlots, StorageSlots, TensorSlots, bind, fresh, grown, inherit, over
+    from ._slots import (
+        NodeSlots,
+        StorageSlots,
+        TensorSlots,
+        bind,
+        builtin,
+        descriptor,
+        fresh,
+        grown,
+        inherit,
+        over,
+    )
     from .geometry import Geometry
     from .types import Array
 else:
     try:
-        from ._slots import NodeSlots, StorageSlots, TensorSlots, bind, fresh, grown, inherit, over
+        from ._slots import (
+            NodeSlots,
+            StorageSlots,
+            TensorSlots,
+            bind,
+            builtin,
+            descriptor,
+            fresh,
+            grown,
+            inherit,
+            over,
+        )
     except ImportError:
         _classes: list[Any] = []
 
@@ -73,6 +95,12 @@ else:
                 tensor._array = array[0]
             return tensor
 
+        def builtin(function: Callable[..., Any], *_: object) -> Callable[..., Any]:
+            """The function itself."""
+            return function
+
+        descriptor = builtin
+
         def grown(
             cls: type, seq: int, edges: tuple, outs: tuple, saved: Any, args: tuple, index: Any
         ) -> NodeSlots:
@@ -83,4 +111,7 @@ else:
             return node
 
 
-__all__ = ["NodeSlots", "StorageSlots", "TensorSlots", "bind", "fresh", "grown", "inherit", "over"]
+__all__ = [
+    "NodeSlots", "StorageSlots", "TensorSlots", "bind", "builtin", "descriptor", "fresh", "grown",
+    "inherit", "over",
+]  # fmt: skip

@@ -79,7 +79,8 @@ def showing(slot: Any) -> Any:
 _TENSOR_PROPERTIES = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "real"))
 # What changes a tensor's class asks none: a class's own `__torch_function__` may use it.
 _NOT_ASKED = frozenset(("as_subclass",))
-# Set by the dispatcher: `hand_over`, which asks the classes that want a call.
+# Set by the dispatcher: `hand_over`, which asks the classes that want a call, and `function_of`,
+# which gives the function behind a method of C.
 DOOR: dict[str, Callable[..., Any]] = {}
 
 
@@ -96,10 +97,10 @@ def asking(tensor: Any) -> Any:
         if name in _TENSOR_PROPERTIES:
             return DOOR["hand_over"](vars(tensor)[name].__get__, (self,), (self,), {})
         value = object.__getattribute__(self, name)
-        func = getattr(value, "__func__", None)
-        if func is None or name in _NOT_ASKED or func is not vars(tensor).get(name):
+        if name in _NOT_ASKED or getattr(value, "__self__", None) is not self:
             return value
-        if not _asks_nobody(func):
+        func = vars(tensor).get(name)
+        if func is None or getattr(type(self), name) is not func or not _asks_nobody(func):
             return value
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -151,7 +152,7 @@ _BINARY = frozenset(("__rsub__", "__rpow__", "__rtruediv__", "__floordiv__", "__
 
 
 def _asks_nobody(func: Any) -> bool:
-    code = getattr(func, "__code__", None)
+    code = getattr(DOOR["function_of"](func), "__code__", None)
     return code is not None and not code.co_filename.startswith("<mindtorch entry")
 
 

@@ -56,22 +56,11 @@ def map_arg(a: object, fn: Callable[[Node], Any]) -> Any:
 
 # Where functions are public, which may be defined elsewhere.
 _PLACES = ("", ".nn.functional", ".linalg", ".special", ".fft", ".functional")
-# Functions of torch that are torch.functional's, and layers' functions that are torch's own; the
-# other layers' functions are torch.nn.functional's, also where torch has their names.
+# Functions of torch that are torch.functional's.
 _OF_FUNCTIONAL = frozenset((
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod",
     "cdist", "chain_matmul", "einsum", "meshgrid", "norm", "split", "stft", "tensordot", "unique",
     "unique_consecutive",
-))  # fmt: skip
-_OF_TORCH = frozenset((
-    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "channel_shuffle", "conv1d", "conv2d",
-    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_similarity", "hardshrink", "pairwise_distance", "pdist", "pixel_shuffle",
-    "pixel_unshuffle", "prelu", "sigmoid", "tanh",
-))  # fmt: skip
-_OF_NN = frozenset((
-    "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot",
-    "scaled_dot_product_attention", "softplus", "softshrink",
 ))  # fmt: skip
 
 
@@ -79,15 +68,16 @@ def _public_name(func: Callable[..., Any]) -> str | None:
     """`torch.relu` for a function of torch; None for one that is not public there."""
     import importlib
 
+    if getattr(mindtorch.Tensor, func.__name__, None) is func:
+        return f"torch.Tensor.{func.__name__}"
     home = str(getattr(func, "__module__", None) or "mindtorch")
     if home.partition(".")[0] not in ("mindtorch", "torch"):
         return None
     base = func.__name__
+    if inspect.isbuiltin(func):
+        return f"{home}.{base}"
     layer = getattr(mindtorch.nn.functional, base, None) is func
-    if layer and base in _OF_NN:
-        return f"torch._C._nn.{base}"
-    first = ".nn.functional" if layer and base not in _OF_TORCH else ""
-    first = ".functional" if base in _OF_FUNCTIONAL else first
+    first = ".functional" if base in _OF_FUNCTIONAL else ".nn.functional" if layer else ""
     for place in (first, *_PLACES):
         module = importlib.import_module("mindtorch" + place)
         name = func.__name__.removeprefix(place[1:] + "_" if place else "")

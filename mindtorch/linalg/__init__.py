@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dispatch.overloads import entry_of
-from .._functional.publish import MATRICES
+from .._functional.publish import module
 from .._tensor.loading import load
 from ..ops.rows.matrix.decompositions import LinAlgError as LinAlgError
 
 load()
 
-__all__ = sorted({*MATRICES, "LinAlgError"})
+_names, _find = module("linalg")
+__all__ = sorted({*_names, "LinAlgError"})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in MATRICES:
-        raise AttributeError(f"module 'mindtorch.linalg' has no attribute '{name}'")
-    function = globals()[name] = entry_of(MATRICES[name], "function", f"linalg_{name}")
-    return function
+    built = globals()[name] = _find(name)
+    return built
 
 
 def __dir__() -> list[str]:

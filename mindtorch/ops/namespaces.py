@@ -24,7 +24,8 @@ Tag = Enum(
     "pointwise pt2_compliant_tag reduction view_copy",
     start=0,
     module="torch",
-)  # what torch.library says of operators
+)
+Tag.__doc__ = "What torch.library says of operators."
 
 # namespace → name → overload → the function that runs.
 DEFINED: dict[str, dict[str, dict[str, Callable[..., Any]]]] = {}

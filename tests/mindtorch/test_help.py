@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import types
 
 import pytest
 
@@ -19,17 +20,17 @@ from mindtorch.ops.spec import OPS
     ],
 )
 def test_a_function_shows_its_required_arguments_without_a_default(function, signature):
-    assert str(inspect.signature(getattr(mindtorch, function))) == signature
+    text = getattr(mindtorch, function).__doc__  # as in torch, `inspect.signature` has none
+    assert text.startswith(f"{function}{signature}\n\n")
 
 
 def test_no_signature_shows_the_address_of_an_object():
     functions = [getattr(mindtorch, name) for name in mindtorch.__all__]
     methods = [getattr(mindtorch.Tensor, name) for name in dir(mindtorch.Tensor)]
-    signatures = [
-        str(inspect.signature(f)) for f in (*functions, *methods) if inspect.isfunction(f)
-    ]
-    assert len(signatures) > 1000
-    assert not [text for text in signatures if " at 0x" in text]
+    kinds = (types.BuiltinFunctionType, types.MethodDescriptorType)
+    documents = [f.__doc__ for f in (*functions, *methods) if isinstance(f, kinds)]
+    assert len(documents) > 1000
+    assert not [text for text in documents if text and " at 0x" in text]
 
 
 def test_every_public_function_and_method_says_what_it_does():
@@ -41,7 +42,9 @@ def test_every_public_function_and_method_says_what_it_does():
     public = {
         n: f
         for n, f in names.items()
-        if callable(f) and "._" not in n and (f.__module__ or "mindtorch").startswith("mindtorch")
+        if callable(f)
+        and "._" not in n
+        and (getattr(f, "__module__", None) or "torch").startswith(("mindtorch", "torch"))
     }
     assert len(public) > 1500
     assert [n for n, f in public.items() if not f.__doc__] == []
@@ -63,8 +66,8 @@ def test_the_help_of_every_row_shows_schema_dtypes_npu_operators_and_errors(plac
 
 def test_help_shows_what_a_row_declares():
     text = inspect.getdoc(mindtorch.add)
-    assert text.splitlines()[0] == "Sum `self + alpha * other`."
+    assert text.splitlines()[2] == "Sum `self + alpha * other`."
     assert "self, other broadcast; the result has their common shape" in text
     assert "On npu: aclnnAdds, aclnnAdd." in text
     assert "float16, bfloat16" in inspect.getdoc(mindtorch.linalg.qr)
-    assert inspect.getdoc(mindtorch.Tensor.add_).startswith("In place: Sum")
+    assert "\n\nIn place: Sum" in inspect.getdoc(mindtorch.Tensor.add_)

@@ -1,9 +1,13 @@
 """Public names beside operators: timing tables, weak references, gradients of convolutions,
 and those that are there to be refused."""
 
+import contextlib
 import gc
 import importlib
-import inspect
+import io
+import operator
+import subprocess
+import sys
 
 import pytest
 
@@ -141,7 +145,69 @@ def test_a_timer_runs_its_statement():
 
 
 def test_signatures_tell_the_array_apis_names():
-    parameters = inspect.signature(mindtorch.argmax).parameters
-    assert {"axis", "keepdims"} < set(parameters)
-    assert "axis" in inspect.signature(mindtorch.fft.fft).parameters
-    assert {"dtype", "device"} < set(inspect.signature(mindtorch.full_like).parameters)
+    parameters = mindtorch.argmax.__doc__.partition("\n")[0]
+    assert "axis=" in parameters
+    assert "keepdims=" in parameters
+    assert "axis=" in mindtorch.fft.fft.__doc__.partition("\n")[0]
+
+
+# Names whose kind differs from torch's, by reason.
+OTHER_KINDS = {
+    "switches in Python, bound when mindtorch is imported, before C parts are loaded": """
+        autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+        get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_default_dtype
+        is_anomaly_check_nan_enabled is_anomaly_enabled is_autocast_cache_enabled
+        is_autocast_cpu_enabled is_autocast_enabled is_grad_enabled is_inference_mode_enabled
+        promote_types set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+        set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype""",
+    "no rows: layouts and quantized tensors are Python over rows": """
+        dequantize hspmm int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points
+        q_scale q_zero_point quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic
+        smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
+        sparse_csc_tensor sparse_csr_tensor sspaddmm""",
+    "slots of types and static methods": """
+        Tensor.__dir__ Tensor.__hash__ Tensor.__new__ Tensor._make_subclass
+        Tensor._make_wrapper_subclass""",
+}
+KINDS = {"builtin_function_or_method", "function", "method_descriptor"}
+
+
+def test_functions_and_methods_are_of_torchs_kinds():
+    torch = pytest.importorskip("torch")
+    other = {}
+    for space in ("", "nn.functional", "linalg", "fft", "special", "Tensor"):
+        ours, theirs = (operator.attrgetter(space)(m) if space else m for m in (mindtorch, torch))
+        for name in dir(ours):
+            if name in ("__doc__", "__builtins__") or (space != "Tensor" and name[0] == "_"):
+                continue
+            kinds = [type(getattr(m, name, None)).__name__ for m in (ours, theirs)]
+            if kinds[0] != kinds[1] and kinds[1] in KINDS:
+                other[f"{space}.{name}".lstrip(".")] = kinds
+    assert other.keys() == {n for names in OTHER_KINDS.values() for n in names.split()}, other
+
+
+def test_functions_of_c_do_not_bind_and_are_pickled_and_copied_by_name():
+    pytest.importorskip("torch")
+    names = (
+        "tanh", "conv2d", "nn.functional.gelu", "linalg.inv", "fft.fft", "special.expit",
+        "Tensor.add", "Tensor.relu_", "Tensor.numel",
+    )  # fmt: skip
+    program = """
+import copy, operator, pickle, torch
+def shown(f):
+    same = pickle.loads(pickle.dumps(f)) is f, copy.deepcopy(f) is f
+    home = getattr(f, "__module__", 0), f.__qualname__, f.__text_signature__
+    return repr(f).partition(" at 0x")[0], same, home
+print([shown(operator.attrgetter(name)(torch)) for name in NAMES])
+class Module:
+    activation, linear = torch.tanh, torch.nn.functional.linear
+print(Module().activation(torch.ones(2)), Module().linear(torch.ones(1, 2), torch.ones(3, 2)))
+for wrong in ("torch.Tensor.add(1, 2)", "torch.Tensor.add()"):
+    try: eval(wrong)
+    except TypeError as error: print(error)
+""".replace("NAMES", repr(names))
+    theirs = io.StringIO()
+    with contextlib.redirect_stdout(theirs):
+        exec(program, {})
+    ours = [sys.executable, "-c", f"import mindtorch.as_torch\n{program}"]
+    assert subprocess.run(ours, capture_output=True, text=True).stdout == theirs.getvalue()

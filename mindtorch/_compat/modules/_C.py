@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from enum import IntEnum
-from types import SimpleNamespace
+from importlib import import_module
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 from mindtorch._autograd.grad_mode import LOCAL, MODES
 from mindtorch._autograd.scope import StepScope
 from mindtorch._compat.refusals import refused
 from mindtorch._dispatch import keys
+from mindtorch._dispatch.builtins import MODULES, _VariableFunctionsClass
 from mindtorch._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from mindtorch._functional import publish
 from mindtorch._random.generator import Generator
 from mindtorch._tensor.device import device
 from mindtorch._tensor.dtype import dtype
 from mindtorch._tensor.geometry import Size
+from mindtorch._tensor.loading import load
+from mindtorch._tensor.slots import TensorSlots as TensorBase
 from mindtorch._tensor.subclass import disabled_torch_function_impl as _disabled_torch_function_impl
-from mindtorch._tensor.tensor import Tensor as TensorBase
+from mindtorch._tensor.tensor import Tensor
+from mindtorch.nn.modules._conversion import _parse_to
 from mindtorch.ops.namespaces import Tag as Tag
 from mindtorch.serialization._records import PyTorchFileReader as PyTorchFileReader
 
@@ -27,7 +34,7 @@ __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey"
 
 __path__: list[str] = []  # what is below is in absent_modules.py
 _TensorBase = TensorBase
-_TensorMeta = type(TensorBase)
+_TensorMeta = type(Tensor)
 
 
 class _DisableTorchDispatch(StepScope):
@@ -179,22 +186,42 @@ PyTorchFileWriter = refused(
 )
 
 
-def _nn_functions() -> SimpleNamespace:
-    """The functions of layers that torch writes in C."""
-    from mindtorch.nn import functional
-    from mindtorch.nn.modules._conversion import _parse_to
+class _Lazy:
+    """A function of torch that is made when it is first read."""
 
-    names = (
-        "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "one_hot",
-        "scaled_dot_product_attention", "softplus", "softshrink",
-    )  # fmt: skip
-    return SimpleNamespace(_parse_to=_parse_to, **{n: getattr(functional, n) for n in names})
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return publish.function(self.name)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "_nn":
-        return _nn_functions()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _finder(space: str) -> Callable[[str], Any]:
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if space == "nn":
+            return getattr(import_module("mindtorch.nn.functional"), name)
+        return publish.module(space)[1](name.removeprefix(f"{space}_"))
+
+    return find
+
+
+def _publish() -> None:
+    """The places of torch's functions of C: by these, pickles name them."""
+    load()
+    for name in publish.FUNCTIONS:
+        if name not in vars(_VariableFunctionsClass):
+            setattr(_VariableFunctionsClass, name, _Lazy(name))
+    for space, module in MODULES.items():
+        module.__dict__.setdefault("__getattr__", _finder(space))
+        module.__spec__ = ModuleSpec(module.__name__, None)
+        globals()[f"_{space}"] = sys.modules[f"mindtorch._C._{space}"] = module
+    vars(MODULES["nn"]).update(_parse_to=_parse_to)
+
+
+_publish()
+_VariableFunctions = _VariableFunctionsClass()
 
 
 def _are_functorch_transforms_active() -> bool:
@@ -209,7 +236,7 @@ def _get_default_device() -> str:
     return str(get_default_device())
 
 
-def _is_alias_of(data: TensorBase, other: TensorBase) -> bool:
+def _is_alias_of(data: Tensor, other: Tensor) -> bool:
     """Whether two tensors share storage."""
     return data._storage is other._storage
 

@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
+#include <string.h>
 #include <structmember.h>
 
 // The fields of each type, the attributes that they are, and what reading one that is not set gives:
@@ -51,8 +52,9 @@ typedef struct {
   PyObject_HEAD NODE(FIELD)
 } NodeSlots;
 
-// What the collector and the types of one struct need, as `name`_spec.
-#define TYPE(Struct, FIELDS, MORE, name, getters)                                                              \
+// What the collector and the types of one struct need, as `name`_spec. Methods of tensors show the
+// path of theirs.
+#define TYPE(Struct, FIELDS, MORE, name, getters, path)                                                           \
   static PyMemberDef* name##_members(void) {                                                    \
     typedef Struct Self;                                                                        \
     static PyMemberDef members[] = {FIELDS(MEMBER){NULL, 0, 0, 0, NULL}};                       \
@@ -78,7 +80,7 @@ typedef struct {
                            {Py_tp_clear, (void*)name##_clear},                                  \
                            {Py_tp_dealloc, (void*)name##_dealloc},                              \
                            {0, NULL}};                                                          \
-    PyType_Spec spec = {"mindtorch._tensor._slots." #Struct, sizeof(Struct), 0,                 \
+    PyType_Spec spec = {path, sizeof(Struct), 0,                                                \
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};  \
     return (PyTypeObject*)PyType_FromSpec(&spec);                                               \
   }
@@ -117,9 +119,9 @@ static PyGetSetDef tensor_getters[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 static PyGetSetDef no_getters[] = {{NULL, NULL, NULL, NULL, NULL}};
 
-TYPE(TensorSlots, TENSOR, ARRAY, tensor, tensor_getters)
-TYPE(StorageSlots, STORAGE, NOTHING, storage, no_getters)
-TYPE(NodeSlots, NODE, NOTHING, node, no_getters)
+TYPE(TensorSlots, TENSOR, ARRAY, tensor, tensor_getters, "torch._C.TensorBase")
+TYPE(StorageSlots, STORAGE, NOTHING, storage, no_getters, "mindtorch._tensor._slots.StorageSlots")
+TYPE(NodeSlots, NODE, NOTHING, node, no_getters, "mindtorch._tensor._slots.NodeSlots")
 
 // The types, and the classes that `bind` was told, for the process.
 static PyTypeObject *tensor_base, *storage_base, *node_base, *tensor_class, *storage_class;
@@ -221,6 +223,114 @@ static PyObject* grown(PyObject* module, PyObject* const* args, Py_ssize_t count
   return (PyObject*)n;
 }
 
+// Objects of C for functions of Python. One of Python binds where a class holds it, and torch's do
+// not: `act = torch.tanh` in a class. CPython tells a C function its `self` alone, which is torch's
+// here, so each has an entry point of its own, which knows its place in these tables.
+#define ENTRIES 2048
+static PyObject* called[ENTRIES];
+static char bound[ENTRIES];  // whether `self` is the first argument
+static PyMethodDef entries[ENTRIES];
+static int entry_count;
+
+#if defined(Py_LIMITED_API) && Py_LIMITED_API < 0x030c0000
+// In the limited API of 3.12, exported since 3.11.
+__attribute__((weak)) PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*);
+#endif
+
+static PyObject* by_tuple(PyObject* f, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+  PyObject* positional = PyTuple_New(count);
+  PyObject* keywords = named ? PyDict_New() : NULL;
+  PyObject* result = NULL;
+  if (!positional || (named && !keywords)) goto done;
+  for (Py_ssize_t i = 0; i < count; i++) PyTuple_SetItem(positional, i, ref(args[i]));
+  for (Py_ssize_t i = 0; i < named; i++)
+    if (PyDict_SetItem(keywords, PyTuple_GetItem(names, i), args[count + i]) < 0) goto done;
+  result = PyObject_Call(f, positional, keywords);
+done:
+  Py_XDECREF(positional);
+  Py_XDECREF(keywords);
+  return result;
+}
+
+static PyObject* forward(PyObject* f, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  if (!PyObject_Vectorcall) return by_tuple(f, args, count, names);
+  return PyObject_Vectorcall(f, args, (size_t)count, names);
+}
+
+static PyObject* forward_bound(
+    int at, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  PyObject* few[8];
+  Py_ssize_t total = count + (names ? PyTuple_Size(names) : 0);
+  PyObject** all = total < 8 ? few : PyMem_Malloc((size_t)(total + 1) * sizeof *all);
+  if (!all) return PyErr_NoMemory();
+  all[0] = self;
+  for (Py_ssize_t i = 0; i < total; i++) all[i + 1] = args[i];
+  PyObject* result = forward(called[at], all, count + 1, names);
+  if (all != few) PyMem_Free(all);
+  return result;
+}
+
+#define ENTRY(at)                                                                        \
+  static PyObject* entry##at(                                                            \
+      PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {        \
+    return bound[0##at] ? forward_bound(0##at, self, args, count, names)                 \
+                        : forward(called[0##at], args, count, names);                    \
+  }
+#define ADDRESS(at) (PyCFunction)(void*)entry##at,
+// Octal: the digits of a place are those of its entry point's name.
+#define EIGHT(X, at) X(at##0) X(at##1) X(at##2) X(at##3) X(at##4) X(at##5) X(at##6) X(at##7)
+#define SIXTY_FOUR(X, at)                                                             \
+  EIGHT(X, at##0) EIGHT(X, at##1) EIGHT(X, at##2) EIGHT(X, at##3)                     \
+  EIGHT(X, at##4) EIGHT(X, at##5) EIGHT(X, at##6) EIGHT(X, at##7)
+#define HALF_THOUSAND(X, at)                                                          \
+  SIXTY_FOUR(X, at##0) SIXTY_FOUR(X, at##1) SIXTY_FOUR(X, at##2) SIXTY_FOUR(X, at##3) \
+  SIXTY_FOUR(X, at##4) SIXTY_FOUR(X, at##5) SIXTY_FOUR(X, at##6) SIXTY_FOUR(X, at##7)
+#define ALL(X) HALF_THOUSAND(X, 0) HALF_THOUSAND(X, 1) HALF_THOUSAND(X, 2) HALF_THOUSAND(X, 3)
+ALL(ENTRY)
+static const PyCFunction entry_points[ENTRIES] = {ALL(ADDRESS)};
+
+static char* kept(const char* text) {
+  char* copy = text ? PyMem_Malloc(strlen(text) + 1) : NULL;
+  return copy ? strcpy(copy, text) : NULL;
+}
+
+// The next entry, for a function by this name and document; NULL with an error.
+static PyMethodDef* next_entry(PyObject* function, const char* name, const char* doc, char method) {
+  if (entry_count == ENTRIES) {
+    PyErr_SetString(PyExc_RuntimeError, "more functions than there are entry points in C");
+    return NULL;
+  }
+  PyMethodDef* entry = &entries[entry_count];
+  entry->ml_name = kept(name);
+  entry->ml_doc = kept(doc);
+  entry->ml_meth = entry_points[entry_count];
+  entry->ml_flags = METH_FASTCALL | METH_KEYWORDS;
+  if (!entry->ml_name) return (PyMethodDef*)PyErr_NoMemory();
+  called[entry_count] = ref(function);
+  bound[entry_count++] = method;
+  return entry;
+}
+
+static PyObject* builtin(PyObject* module, PyObject* args) {
+  PyObject *function, *owner, *home;
+  const char *name, *doc;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "OszOO:builtin", &function, &name, &doc, &owner, &home)) return NULL;
+  PyMethodDef* entry = next_entry(function, name, doc, 0);
+  if (entry && PyType_Check(owner)) entry->ml_flags |= METH_STATIC;
+  return entry ? PyCFunction_NewEx(entry, owner, home == Py_None ? NULL : home) : NULL;
+}
+
+static PyObject* descriptor(PyObject* module, PyObject* args) {
+  PyObject* function;
+  const char *name, *doc;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "Osz:descriptor", &function, &name, &doc)) return NULL;
+  PyMethodDef* entry = next_entry(function, name, doc, 1);
+  return entry ? PyDescr_NewMethod(tensor_base, entry) : NULL;
+}
+
 #define FUNCTION(name, doc) {#name, (PyCFunction)(void*)name, METH_FASTCALL, doc}
 static PyMethodDef functions[] = {
     FUNCTION(bind, "Say the classes of what is made, and what makes the array of a tensor."),
@@ -228,6 +338,10 @@ static PyMethodDef functions[] = {
     FUNCTION(fresh, "fresh(geom, memory, array=unset): a tensor over a storage of its own."),
     FUNCTION(over, "over(geom, storage, base=None): a tensor over a storage that there is."),
     FUNCTION(grown, "grown(cls, seq, edges, outs, saved, args, index): a node."),
+    {"builtin", builtin, METH_VARARGS,
+     "builtin(function, name, doc, owner, module): a function of C that calls one of Python."},
+    {"descriptor", descriptor, METH_VARARGS,
+     "descriptor(function, name, doc): a method of C of tensors that calls a function."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
