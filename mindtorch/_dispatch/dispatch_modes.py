@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
+from .._tensor.device import device as Device
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from ..ops.aten_overloads import Call, call_of_row
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import Op, aten
 from .keys import DispatchKey
@@ -62,11 +65,12 @@ class Watched:
 
     def run(self, *args: Any) -> Any:
         """Ask the mode; without one, run the plan."""
-        if self._op.name in _PARTS and (parts := _PARTS[self._op.name](*args)) is not None:
-            with _below_autograd():
-                return parts()
-        places, named = called(self._op, args)
-        return _ask(overload(self._op, "", places), places, named)
+        excluded, LOCAL.exclude = LOCAL.exclude, LOCAL.exclude | _AUTOGRAD
+        try:
+            result = in_parts(self._op, args)
+        finally:
+            LOCAL.exclude = excluded
+        return _ask(*operator_call(self._op, "", args)) if result is NotImplemented else result
 
 
 class WatchedInplace(Watched):
@@ -74,102 +78,102 @@ class WatchedInplace(Watched):
 
     def run(self, outs: Any, *args: Any) -> Any:
         """Ask the mode for the writing form."""
-        places, named = called(self._op, args)
-        return _ask(overload(self._op, "_", places), places, named)
+        return _ask(*operator_call(self._op, "_", args))
 
 
 def _rows(x: Tensor) -> Tensor:
     """`x` as a matrix of its last dimension."""
-    return x if x.ndim == 2 else aten.view(x, (-1, x.shape[-1]))
+    return x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Callable[[], Tensor] | None:
-    """A product of matrices, where `x` can be seen as one."""
-    if not x.is_contiguous():
-        return None
-    shape = (*x.shape[:-1], weight.shape[0])
-
-    def parts() -> Tensor:
-        if bias is None:
-            transposed = aten.t(weight)
-            product = aten.mm(_rows(x), transposed)
-        else:
-            product = aten.addmm(bias, _rows(x), aten.t(weight))
-        return product if x.ndim == 2 else aten.view(product, shape)
-
-    return parts
-
-
-def _linear_backward(
-    grad: Tensor, x: Tensor, weight: Tensor, mask: Sequence[bool]
-) -> Callable[[], tuple[Tensor | None, ...]] | None:
-    if not (x.is_contiguous() and grad.is_contiguous()) and x.ndim != 2:
-        return None
+def _unseen(function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """What torch has from the forward pass, so that no mode sees it in the backward."""
     modes, LOCAL.dispatches = LOCAL.dispatches, ()
     try:
-        transposed = weight.detach().t()  # as the forward product had it
+        return function(*args)
     finally:
         LOCAL.dispatches = modes
 
-    def parts() -> tuple[Tensor | None, ...]:
-        rows = _rows(grad)
-        gx = aten.mm(rows, aten.t(transposed)) if mask[0] else None
-        gw = aten.t(aten.t(aten.mm(aten.t(rows), _rows(x)))) if mask[1] else None
-        gb = aten.view(aten.sum(rows, (0,), True), (weight.shape[0],)) if mask[2] else None
-        return gx if gx is None or x.ndim == 2 else aten.view(gx, x.shape), gw, gb
 
-    return parts
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+    """Of the operators that torch makes it of: t, mm or addmm."""
+    rows, transposed = _rows(input), weight.t()
+    product = aten.mm(rows, transposed) if bias is None else aten.addmm(bias, rows, transposed)
+    return product if input.dim() == 2 else product.view(*input.shape[:-1], weight.shape[0])
 
 
-def _matmul(left: Tensor, right: Tensor) -> Callable[[], Tensor] | None:
-    return (lambda: aten.mm(left, right)) if left.ndim == right.ndim == 2 else None
+def _linear_backward(
+    grad_output: Tensor, input: Tensor, weight: Tensor, output_mask: Sequence[bool]
+) -> tuple[Tensor | None, ...]:
+    """The products of torch's backward of mm and addmm, and a sum for the bias."""
+    transposed, inputs = _unseen(aten.t, weight), _unseen(_rows, input)
+    rows = _rows(grad_output)
+    gx = aten.mm(rows, transposed.t()) if output_mask[0] else None
+    gw = aten.mm(rows.t(), inputs).t() if output_mask[1] else None
+    gb = rows.sum(0, True).view(weight.shape[0]) if output_mask[2] else None
+    gw = None if gw is None else gw.t()
+    return gx if gx is None or input.dim() == 2 else gx.view(input.shape), gw, gb
 
 
-# Rows that are several of torch's operators, each of which a mode sees.
-_PARTS: dict[str, Callable[..., Callable[[], Any] | None]] = {
+def _matmul(input: Tensor, other: Tensor) -> Any:
+    """mm or bmm of matrices, folded or broadcast as torch does; NotImplemented for vectors."""
+    dims = (input.dim(), other.dim())
+    if dims == (2, 2):
+        return aten.mm(input, other)
+    if dims[0] > 2 and dims[1] == 2:
+        product = aten.mm(input.reshape(-1, input.shape[-1]), other)
+        return product.view(*input.shape[:-1], other.shape[1])
+    if min(dims) < 2:
+        return NotImplemented
+    if LOCAL.task is not None and dims == (3, 3) and input.shape[0] == other.shape[0]:
+        return aten.bmm(input, other)  # as the backward of bmm has it
+    batch = aten.broadcast_shapes(input.shape[:-2], other.shape[:-2])
+    left, right = (
+        x.expand(*batch, *x.shape[-2:]).reshape(prod(batch), *x.shape[-2:]) for x in (input, other)
+    )
+    return aten.bmm(left, right).view(*batch, input.shape[-2], other.shape[-1])
+
+
+# Rows that torch makes of other operators before it asks a mode or a class.
+_COMPOSITES: dict[str, Callable[..., Any]] = {
     "linear": _linear, "_linear_backward": _linear_backward, "matmul": _matmul,
 }  # fmt: skip
 
 
-@contextmanager
-def _below_autograd() -> Iterator[None]:
-    """Nothing is recorded for gradients inside; modes stay on."""
-    excluded = LOCAL.exclude
-    LOCAL.exclude = excluded | _AUTOGRAD
-    try:
-        yield
-    finally:
-        LOCAL.exclude = excluded
+def in_parts(op: Op, args: Sequence[Any]) -> Any:
+    """A row's result of the operators that torch makes it of; NotImplemented for others."""
+    composite = _COMPOSITES.get(op.name)
+    return NotImplemented if composite is None else composite(*args)
 
 
-# Overloads that torch names after their arguments, where rows have one schema for all.
-_OVERLOADS = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"), "Tensor"),
-    **dict.fromkeys(("select", "transpose", "unbind"), "int"),
-    "slice": "Tensor", "where": "self", "index": "Tensor",
-}  # fmt: skip
+def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
+    """What a mode or a class is asked for: torch's operator of a row's call, with its arguments.
+
+    `end` is `_` for the form that writes. An operator that torch has not is the row itself.
+    """
+    if op.name == "_to_copy":
+        return namespace("aten")._to_copy.default, *_copied(*args)
+    if op.name == "matmul" and args[1].dim() == 1 and args[0].dim() <= 2:
+        packet = namespace("aten").mv if args[0].dim() == 2 else namespace("aten").dot
+        return packet.default, tuple(args), {}
+    call = call_of_row(op, end, args)
+    if call is not None:
+        return call
+    function: OpOverload = getattr(namespace("aten"), op.base_name + end).default
+    return function, *called(op, args)
 
 
-# Those that name a number as their second argument: add and its like take it as a tensor.
-_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-# And where dims are among them.
-_WITH_DIMS = {"mean": "dim", "sum": "dim_IntList"}
-
-
-def overload(op: Op, end: str, places: Sequence[Any]) -> OpOverload:
-    """The operator of a row as torch names it; `end` is `_` for the form that writes."""
-    base, _, overload = op.name.partition(".")
-    name = overload or _OVERLOADS.get(base, "default")
-    if base in _COMPARISONS and not isinstance(places[1], Tensor):
-        name = "Scalar"
-    if base in _WITH_DIMS and len(places) > 1:
-        name = _WITH_DIMS[base]
-    function: OpOverload = getattr(getattr(namespace("aten"), base + end), name)
-    return function
-
-
-# Rows of which torch's operator takes all but the first argument by name.
-_BY_NAME = frozenset(("_to_copy",))
+def _copied(
+    self: Tensor, dtype: Dtype, device: Device, memory_format: str | None = None
+) -> tuple[tuple[Tensor], dict[str, Any]]:
+    """The arguments of _to_copy by name: what changes; a device alone brings dtype and layout."""
+    named: dict[str, Any] = {} if dtype is self.dtype else {"dtype": dtype}
+    if device != self.device:
+        alone = {} if named else {"dtype": dtype, "layout": getattr(self, "layout")}  # noqa: B009
+        named.update(alone, device=device)
+    if memory_format is not None:
+        named["memory_format"] = memory_format
+    return (self,), named
 
 
 def called(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -178,14 +182,20 @@ def called(op: Op, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]
     named: dict[str, Any] = {}
     count = 0  # of the places up to the last that is no default
     for arg, value in zip(op.schema.args, args, strict=True):
-        by_name = arg.keyword_only or (op.name in _BY_NAME and bool(places))
         default = arg.has_default and (value is arg.default or value is None)
-        if not by_name:
+        if not arg.keyword_only:
             places.append(value)
             count = count if default else len(places)
-        elif not default and value is not None:
+        elif not default:
             named[arg.name] = value
     return tuple(places[:count]), named
+
+
+def through_mode(name: str, value: Tensor) -> Any:
+    """What the innermost mode makes of an operator of one tensor that is no row; else `value`."""
+    if not (MODES.active and LOCAL.dispatches):
+        return value
+    return _ask(getattr(namespace("aten"), name).default, (value,), {})
 
 
 def _ask(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

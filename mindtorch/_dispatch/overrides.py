@@ -423,7 +423,9 @@ def asking_by_name(function: F) -> F:
             if asked or by_name():
                 values = signature.bind(*args, **kwargs)
                 values.apply_defaults()
-                return handle_torch_function(call, (tensor,), **values.arguments)
+                named = dict(values.arguments)
+                places = (named.pop("self"),) if "self" in named else ()
+                return handle_torch_function(call, (tensor,), *places, **named)
         return function(*args, **kwargs)
 
     return cast("F", call)

@@ -14,58 +14,18 @@ from .._tensor.slots import TensorSlots
 from .._tensor.subclass import disabled_torch_function_impl, showing
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import namespace
-from ..ops.spec import Op, aten
-from .dispatch_modes import called, overload
-
-
-def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Of the operators that torch makes it of: t, mm or addmm."""
-    if input.dim() != 2:
-        rows = _linear(input.reshape(-1, input.shape[-1]), weight, bias)
-        return rows.view(*input.shape[:-1], weight.shape[0])
-    if bias is None:
-        return aten.mm(input, weight.t())
-    return aten.addmm(bias, input, weight.t())
-
-
-def _matmul(input: Tensor, other: Tensor) -> Any:
-    """mm, mv or dot where torch has them for these dims; NotImplemented for others."""
-    dims = (input.dim(), other.dim())
-    row = {(2, 2): aten.mm, (2, 1): aten.mv, (1, 1): aten.dot}.get(dims)
-    if row is not None:
-        return row(input, other)
-    if dims[0] > 2 and dims[1] == 2:
-        product = aten.mm(input.reshape(-1, input.shape[-1]), other)
-        return product.view(*input.shape[:-1], other.shape[1])
-    return NotImplemented
-
-
-# Rows that torch makes of other operators before it asks a class.
-_COMPOSITES: dict[str, Callable[..., Any]] = {"linear": _linear, "matmul": _matmul}
-
-
-def _copied(
-    self: Tensor, dtype: Dtype, device: Device, memory_format: str | None = None
-) -> tuple[tuple[Tensor], dict[str, Any]]:
-    """The arguments of _to_copy by name: what changes; a device alone brings dtype and layout."""
-    named: dict[str, Any] = {} if dtype is self.dtype else {"dtype": dtype}
-    if device != self.device:
-        alone = {} if named else {"dtype": dtype, "layout": getattr(self, "layout")}  # noqa: B009
-        named.update(alone, device=device)
-    if memory_format is not None:
-        named["memory_format"] = memory_format
-    return (self,), named
+from ..ops.spec import Op
+from .dispatch_modes import in_parts, operator_call
 
 
 def _dispatching(cls: type[Any]) -> Callable[[Op, str, Sequence[Any]], Any]:
     def call(op: Op, form: str, raw: Sequence[Any]) -> Any:
-        composite = _COMPOSITES.get(op.name)
-        result = composite(*raw) if composite else NotImplemented
+        result = in_parts(op, raw)
         if result is not NotImplemented:
             return result
         end = "_" if form in ("inplace", "augmented") else ""
-        args, kwargs = _copied(*raw) if op.name == "_to_copy" else called(op, raw)
-        return cls.__torch_dispatch__(overload(op, end, args), (cls,), args, kwargs)
+        func, args, kwargs = operator_call(op, end, raw)
+        return cls.__torch_dispatch__(func, (cls,), args, kwargs)
 
     return call
 

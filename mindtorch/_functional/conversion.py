@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.grad_mode import is_grad_enabled
+from .._autograd.grad_mode import LOCAL, MODES, is_grad_enabled
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
 from .._compat.argument_errors import explained, parsed
 from .._compat.warn_once import warn_once
+from .._dispatch.dispatch_modes import through_mode
 from .._tensor import dtype as dt
 from .._tensor import storage as _storage
 from .._tensor.device import DeviceLike, resolve
@@ -263,6 +264,9 @@ def item(self: Tensor, *more: object) -> Number:
         raise RuntimeError(
             f"a Tensor with {self._geom.numel} elements cannot be converted to Scalar"
         )
+    if MODES.active and LOCAL.dispatches:
+        number: Number = through_mode("_local_scalar_dense", self)
+        return number
     if self._geom.device.type == "meta":
         unknown = NUMBER_OF_META.get()
         if unknown is not None and self.is_floating_point():

@@ -14,6 +14,7 @@ from .._backends.registry import registry
 from .._compat.argument_errors import class_name, parsed
 from .._compat.missing_args import UNGIVEN
 from .._compat.warn_once import warn_once
+from .._dispatch.dispatch_modes import through_mode
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
@@ -141,7 +142,8 @@ def tensor(
         result = adopt(contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU), array)
     else:  # numpy's copy keeps the order of dims in memory, and so does torch's
         result = from_numpy(array)
-    return finish(result if target is CPU else aten.to(result, target), requires_grad)
+    result = result if target is CPU else aten.to(result, target)
+    return finish(through_mode("lift_fresh", result), requires_grad)
 
 
 @surface(method=False)

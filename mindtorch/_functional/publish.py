@@ -16,7 +16,7 @@ from .._compat.argument_errors import parsed
 from .._dispatch.builtins import LAYERS as IN_C
 from .._dispatch.builtins import METHODS, NN, method, public
 from .._dispatch.overloads import entry_of
-from .._dispatch.overrides import PUBLISHED, seen_by_modes
+from .._dispatch.overrides import PUBLISHED, asking_by_name, seen_by_modes
 from .._tensor.slots import TensorSlots
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import REFUSING
@@ -97,6 +97,7 @@ def publish_all() -> None:
         if name in OPS:
             setattr(Tensor, f"__{symbol}__", LazyMethod(f"__{symbol}__", OPS[name], "method"))
     attach("__invert__", _invert)
+    attach("backward", asking_by_name(getattr(Tensor, "backward")))  # noqa: B009
     REFUSING.append(refused_operator)
     shut()
 

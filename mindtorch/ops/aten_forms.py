@@ -77,6 +77,13 @@ def _cross_entropy_loss(
     )  # fmt: skip
 
 
+def _with_logits(
+    self: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
+    reduction: int = 1,
+) -> Any:  # fmt: skip
+    return aten.binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction)
+
+
 def _convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
     dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
@@ -106,9 +113,11 @@ FORMS: dict[str, Callable[..., Any]] = {
     "_assert_tensor_metadata": _assert_tensor_metadata, "_to_copy": _to_copy,
     "_native_batch_norm_legit_functional": _legit_functional,
     "_native_batch_norm_legit_no_training": _legit_no_training, "alias": _same,
-    "batch_norm": _batch_norm, "convolution": _convolution,
+    "batch_norm": _batch_norm, "binary_cross_entropy_with_logits": _with_logits,
+    "convolution": _convolution,
     "cross_entropy_loss": _cross_entropy_loss, "detach_": _same, "group_norm": _group_norm,
     "layer_norm": _layer_norm, "lift_fresh_copy": lambda self: aten.clone(self),
+    "lift_fresh": _same, "_local_scalar_dense": lambda self: self.item(),
     "numpy_T": lambda self: self.T, "rsub": lambda self, other, alpha=1: other - self * alpha,
     "sym_size": _sym_size, "view_as": lambda self, other: self.view(other.shape),
     "expand_as": lambda self, other: self.expand(other.shape),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL
@@ -21,26 +20,6 @@ __all__ = ["FlopCounterMode"]
 Arguments = Mapping[str, Any]
 
 
-def _matmul(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
-    """torch folds a batch into rows where the other operand is one matrix; of vectors: nothing."""
-    left, right = args["self"], args["other"]
-    if min(left.dim(), right.dim()) > 1:
-        yield "bmm" if right.dim() > 2 else "mm", flops
-
-
-def _linear(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
-    fused = args.get("bias") is not None and args["input"].is_contiguous()
-    yield "addmm" if fused else "mm", flops
-
-
-def _linear_backward(
-    args: Arguments, outs: Sequence[Tensor], flops: int
-) -> Iterator[tuple[str, int]]:
-    """A product for the input's gradient, and one for the weight's."""
-    each = 2 * prod(args["grad_output"].shape) * args["weight"].shape[1]
-    yield "mm", each * sum(args["output_mask"][:2])
-
-
 def _convolution(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
     yield "convolution" if LOCAL.task is None else "convolution_backward", flops
 
@@ -52,9 +31,6 @@ def _weight_grad(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterato
 
 # Rows that torch's operators of other names compute.
 _OPERATORS: dict[str, Callable[..., Iterator[tuple[str, int]]]] = {
-    "matmul": _matmul,
-    "linear": _linear,
-    "_linear_backward": _linear_backward,
     "convolution": _convolution,
     "_convolution_weight_grad": _weight_grad,
 }
