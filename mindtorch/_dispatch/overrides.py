@@ -22,6 +22,7 @@ from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
 from ..ops.spec import SPACES, Op
+from .attributes import AttributeWatch
 from .builtins import FUNCTIONS, LAYERS, function_of, object_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -315,10 +316,12 @@ class TorchFunctionMode(StepScope):
         before = LOCAL.functions
         try:
             MODES.active += 1
+            _attributes.enter()
             LOCAL.functions = (*before, self)
             yield self
         finally:
             LOCAL.functions = before
+            _attributes.leave()
             MODES.active -= 1
 
     @classmethod
@@ -365,6 +368,9 @@ def ask(
         return modes[-1].__torch_function__(object_of(func), types, args, kwargs)
     finally:
         LOCAL.functions = modes
+
+
+_attributes = AttributeWatch(lambda func, args, kwargs: ask(func, (), args, kwargs), by_name)
 
 
 def has_torch_function(args: Iterable[Any]) -> bool:

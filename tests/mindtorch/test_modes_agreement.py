@@ -237,3 +237,29 @@ def test_modes_see_torchs_operators_and_functions_in_a_step_of_training():
     computed = [own.get(n, n) for n in ours[0] if n not in views | {"clone"}]
     assert computed == [n for n in theirs[0] if n not in views]
     assert ours[1] == theirs[1]
+
+
+ATTRIBUTES = """x.shape; x.T; x.grad; x.is_leaf; x.device; x.dtype; x.ndim; x.requires_grad; x.grad_fn
+x.data; x.H; x.itemsize; x.nbytes; x.output_nr; x.is_meta; len(x); x.dim(); x.size(0)
+x.numel(); x.stride(); x.is_contiguous(); x.element_size(); x.data_ptr(); x.storage_offset(); 1 in x
+x.is_floating_point(); x.get_device(); f"{x[0, 0]:.2f}"; x.tolist(); x[0, 0].item(); x.nelement()"""
+
+
+def test_function_modes_see_attributes_and_small_methods_while_they_are_on():
+    def seen(library):
+        class Functions(library.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                names.append((library.overrides.resolve_name(func), len(args)))
+                return func(*args, **(kwargs or {}))
+
+        x, calls = library.ones(2, 2), {}
+        before = library.Tensor.shape.__get__, library.Tensor.dim
+        for text in ATTRIBUTES.replace("\n", ";").split(";"):
+            names = calls[text] = []
+            with Functions(), Functions():
+                eval(text.strip(), {"x": x})
+            x.shape, len(x), x.dim()
+        assert before == (library.Tensor.shape.__get__, library.Tensor.dim)
+        return calls
+
+    assert seen(mindtorch) == seen(torch)
