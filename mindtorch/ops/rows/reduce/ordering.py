@@ -543,7 +543,7 @@ def _masked_scatter_device(self: Tensor, mask: Tensor, source: Tensor) -> Tensor
     mask = aten.expand(mask, broadcast(self.shape, mask.shape))
     # Only a source of fewer elements than the mask can be too short: only then they are counted.
     if source.numel() < mask.numel() and int(aten.sum(mask).item()) > source.numel():
-        raise RuntimeError("masked_scatter: expected self to have enough elements in source")
+        raise RuntimeError("Number of elements of source < number of ones in mask")
     flat = aten.reshape(mask, (-1,))
     nth = aten.clamp(aten.cumsum(flat, 0) - 1, 0, None)
     nth = aten.clamp(nth, None, max(source.numel() - 1, 0))
