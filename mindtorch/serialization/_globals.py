@@ -165,7 +165,12 @@ def rebuild_quantized(
     from .. import _quantized
 
     kind = storage.dtype if isinstance(storage, TypedStorage) else None
-    if kind not in _quantized._INTEGERS or scales.__class__ is not tuple or len(scales) < 3:
+    if (
+        kind is None
+        or kind not in _quantized._INTEGERS
+        or scales.__class__ is not tuple
+        or len(scales) < 3
+    ):
         raise RuntimeError(f"load: {represent(scales)} are no scales of {represent(kind)}")
     integers = _quantized._INTEGERS[kind][0]
     ints = rebuild_as(storage, offset, size, stride, False, None, integers)

@@ -11,6 +11,7 @@ import sys
 import zipfile
 from collections import OrderedDict
 from contextlib import suppress
+from types import FunctionType
 from typing import Any, BinaryIO
 
 from .._functional.queries import layout, strided
@@ -74,6 +75,14 @@ class _Pickler(Pickler):
             raise pickle.PicklingError(
                 re.sub(text, r"\1: attribute lookup \3 on \2 failed", str(error))
             ) from None
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        path: str = name or getattr(obj, "__qualname__", "")
+        if "<locals>" in path:  # as the pickler in C says it
+            raise AttributeError(f"Can't pickle local object {path!r}")
+        super().save_global(obj, name)
+
+    dispatch = {**Pickler.dispatch, FunctionType: save_global}
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         if obj.__class__ is dt.dtype:

@@ -197,7 +197,7 @@ def test_big_endian_files_are_read(dtype):
 def test_a_file_is_kept_when_writing_another_over_it_fails(tmp_path):
     path = tmp_path / "model.pt"
     mindtorch.save({"a": mindtorch.ones(3)}, path)
-    with pytest.raises((TypeError, pickle.PicklingError, AttributeError)):
+    with pytest.raises(AttributeError, match="Can't pickle local object"):
         mindtorch.save({"a": lambda: None}, path)
     assert mindtorch.load(path)["a"].tolist() == [1.0, 1.0, 1.0]
     assert [p.name for p in tmp_path.iterdir()] == ["model.pt"]
