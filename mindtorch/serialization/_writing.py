@@ -9,6 +9,7 @@ import re
 import secrets
 import sys
 import zipfile
+import zlib
 from collections import OrderedDict
 from contextlib import suppress
 from types import FunctionType
@@ -194,16 +195,20 @@ def write(
     *,
     record_order: bool,
     older: bool = False,
+    root: str = "archive",
 ) -> None:
     """Write to a file, or beside a path and then over it; into what is no file (a device, a pipe)
-    straight. `older`: as before zip files."""
+    straight. `older`: as before zip files. `root`: the folder in the zip file; a path gives its
+    own name without the ending."""
     if not isinstance(f, str | os.PathLike):
-        (_write_older(obj, f, protocol) if older else _write(obj, f, protocol, record_order))
+        (_write_older(obj, f, protocol) if older else _write(obj, f, protocol, record_order, root))
         return
     path = os.fspath(f)
+    stem = os.path.basename(path).rpartition(".")[0] or os.path.basename(path)
+    root = stem if stem.isascii() else root
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as file:
-            write(obj, file, protocol, record_order=record_order, older=older)
+            write(obj, file, protocol, record_order=record_order, older=older, root=root)
         return
     folder, name = os.path.split(os.path.realpath(path))
     if not (older or os.path.isdir(folder)):
@@ -212,7 +217,7 @@ def write(
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
-            write(obj, file, protocol, record_order=record_order, older=older)
+            write(obj, file, protocol, record_order=record_order, older=older, root=root)
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(path):
@@ -224,23 +229,37 @@ def write(
         raise
 
 
-def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool) -> None:
+def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool, root: str) -> None:
     blobs: dict[str, _Stored] = {}
     body = io.BytesIO()
     _Pickler(body, blobs, protocol).dump(obj)
     archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+
+    def add(name: str, data: Any) -> None:
+        archive.writestr(_aligned(archive, f"{root}/{name}"), data)
+
     try:
-        archive.writestr("archive/data.pkl", body.getvalue())
+        add("data.pkl", body.getvalue())
+        add(".format_version", "1")
+        add(".storage_alignment", str(ALIGNMENT))
         if record_order:
-            archive.writestr("archive/byteorder", sys.byteorder)
+            add("byteorder", sys.byteorder)
         for key, stored in blobs.items():
-            archive.writestr(_aligned(archive, f"archive/data/{key}"), stored.bytes())
-        archive.writestr("archive/version", "3\n")
+            add(f"data/{key}", stored.bytes())
+        add("version", "3\n")
+        add(".data/serialization_id", _fingerprint(archive))
         archive.close()
     except BaseException:
         # Closing beside an entry that an interrupt cut off is a ValueError, which would hide it.
         archive.fp = None
         raise
+
+
+def _fingerprint(archive: zipfile.ZipFile) -> str:
+    """Twenty digits of the entries' names and twenty of their checksums: equal for equal files."""
+    names = zlib.crc32("".join(archive.namelist()).encode())
+    sums = zlib.crc32(b"".join(e.CRC.to_bytes(4, "little") for e in archive.infolist()))
+    return f"{names:020}{sums:020}"
 
 
 def _write_older(obj: Any, file: BinaryIO, protocol: int) -> None:
@@ -267,5 +286,5 @@ def _aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     entry.external_attr = 0o600 << 16
     header = archive.start_dir + 30 + len(name) + 4
     padding = -header % ALIGNMENT
-    entry.extra = b"FB" + padding.to_bytes(2, "little") + bytes(padding)
+    entry.extra = b"FB" + padding.to_bytes(2, "little") + b"Z" * padding
     return entry

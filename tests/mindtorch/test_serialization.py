@@ -76,6 +76,19 @@ def test_path_is_written_and_read(tmp_path):
     assert mindtorch.load(tmp_path / "t.pt").tolist() == [1.0, 1.0]
 
 
+def test_the_zip_file_has_torch_s_entries(tmp_path):
+    def entries(library, file):
+        library.save({"a": library.ones(3), "b": library.ones(1000)}, file)
+        with zipfile.ZipFile(file) as archive:
+            data = {e.filename: archive.read(e) for e in archive.infolist()}
+        last = next(reversed(data))
+        return {**data, last: data[last].isdigit() and len(data[last])}
+
+    for name in ("kept.tar.pt", "kept"):
+        assert entries(mindtorch, tmp_path / name) == entries(torch, tmp_path / name)
+    assert entries(mindtorch, io.BytesIO()) == entries(torch, io.BytesIO())
+
+
 def _refusal(library, file):
     """The class and text of what `load` raises for a file, trusted and not."""
     outcomes = []

@@ -74,7 +74,7 @@ class _End:
 def _work(
     worker: int,
     count: int,
-    seed: int,
+    base_seed: int,
     settings: tuple[Any, ...],
     init: Any,
     tasks: Any,
@@ -84,8 +84,10 @@ def _work(
     global _info
     dataset = settings[0]
     send_copies(Tensor, Parameter)  # batches are read after an early end, too
+    seed = base_seed + worker
     random.seed(seed)
     mindtorch.manual_seed(seed)
+    np.random.seed(_generate_state(base_seed, worker))
     _info = WorkerInfo(worker, count, seed, dataset)
     fetcher, failed = None, None
     try:
@@ -97,7 +99,7 @@ def _work(
     try:
         while (task := _next(tasks)) is not None:
             number, index = task
-            if index is _RESET:
+            if number == _RESET:
                 fetcher = Fetcher(*settings)
                 continue
             results.put((number, worker, failed or _answer(fetcher, index, worker)))
@@ -105,7 +107,7 @@ def _work(
         results.cancel_join_thread()
 
 
-_RESET = "reset"
+_RESET = -1  # a number of no batch
 
 
 def _next(tasks: Any) -> Any:
@@ -155,7 +157,7 @@ class Workers:
         init = loader.worker_init_fn
         try:
             for i, tasks in enumerate(self.tasks):
-                args = (i, self.count, seed + i, settings, init, tasks, self.results)
+                args = (i, self.count, seed, settings, init, tasks, self.results)
                 self._start(context, args)
         except BaseException:
             self.close()
@@ -169,7 +171,7 @@ class Workers:
     def reset(self) -> None:
         """Starts iterable datasets again, for the next epoch of persistent workers."""
         for tasks in self.tasks:
-            tasks.put((-1, _RESET))
+            tasks.put((_RESET, None))
 
     def batches(self, indices: Iterator[Any]) -> Iterator[Any]:
         """Gives the batches of `indices` in order, keeping `ahead` of them in work."""

@@ -148,10 +148,12 @@ class DataLoader:
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __iter__(self) -> Iterator[Any]:
+        if self._workers is not None:  # persistent ones go on with their random numbers
+            return _InWorkers(self, self._workers)
         # The epoch's seed is drawn before the first index, as torch draws it.
         base_seed = mindtorch.empty((), dtype=mindtorch.int64).random_(generator=self.generator)
         seed = int(base_seed.item())
-        return _InWorkers(self, seed) if self.num_workers else _Here(self)
+        return _InWorkers(self, Workers(self, seed)) if self.num_workers else _Here(self)
 
     def __len__(self) -> int:
         if self._iterable:
@@ -193,15 +195,12 @@ class _Here(_BaseDataLoaderIter):
 class _InWorkers(_BaseDataLoaderIter):
     """One epoch in worker processes; they stop with it unless they are persistent."""
 
-    def __init__(self, loader: DataLoader, seed: int) -> None:
-        self._loader, self._index_sampler = loader, loader._index_sampler
-        if loader._workers is None:
-            self._workers = Workers(loader, seed)
-        else:
-            self._workers = loader._workers
-            self._workers.reset()
+    def __init__(self, loader: DataLoader, workers: Workers) -> None:
+        self._loader, self._index_sampler, self._workers = loader, loader._index_sampler, workers
+        if loader._workers is not None:
+            workers.reset()
         if loader.persistent_workers:
-            loader._workers = self._workers
+            loader._workers = workers
         self._batches = self._workers.batches(iter(loader._index_sampler))
         self._open = True
 

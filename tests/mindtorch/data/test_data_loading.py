@@ -1,6 +1,7 @@
 """Datasets, samplers and loaders give torch's batches, here and in worker processes."""
 
 import collections
+import random
 from typing import Any
 
 import numpy as np
@@ -153,15 +154,25 @@ def test_a_samples_error_reaches_the_caller(workers: int) -> None:
         list(loader)
 
 
-def init_twice(worker: int) -> None:
-    mindtorch.manual_seed(worker)
+class Drawn(Squares):
+    def __getitem__(self, index: int) -> Any:
+        own = self.library.rand(()).item(), self.library.initial_seed()
+        return *own, np.random.randint(1000), random.randint(0, 999)
 
 
-def test_worker_init_runs_in_each_worker() -> None:
-    loader = mindtorch.utils.data.DataLoader(
-        Squares(mindtorch, 4), num_workers=1, worker_init_fn=init_twice, timeout=60
-    )
-    assert len(list(loader)) == 4
+@pytest.mark.parametrize("seeds", [False, True], ids=["own seeds", "worker_init_fn"])
+def test_workers_draw_torchs_numbers_in_every_epoch(seeds: bool) -> None:
+    def epochs(t: Any, persistent: bool) -> Any:
+        g = t.Generator().manual_seed(77)
+        loader = t.utils.data.DataLoader(
+            Drawn(t, 3), num_workers=2, generator=g, persistent_workers=persistent, timeout=60,
+            worker_init_fn=(lambda worker: np.random.seed(worker + 5)) if seeds else None,
+        )  # fmt: skip
+        batches = [[plain(b) for b in loader] for _ in range(2)]
+        return batches, t.rand(1, generator=g).item()
+
+    for persistent in (False, True):
+        assert epochs(mindtorch, persistent) == epochs(torch, persistent)
 
 
 def test_tensor_datasets_split_join_and_subset() -> None:
