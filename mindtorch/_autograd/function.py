@@ -28,13 +28,13 @@ class FunctionNode(Node):
         super().__init__()
         self.needs_input_grad: tuple[bool, ...] = ()
         self.to_save: tuple[Any, ...] = ()
-        self.not_differentiable: set[int] = set()
-        self.dirty: tuple[Any, ...] = ()
+        self.non_differentiable: set[int] = set()
+        self.dirty_tensors: tuple[Any, ...] = ()
         self.materialize_grads = True
         self.saved_for_forward: tuple[Any, ...] = ()
-        self.constants: frozenset[int] = frozenset()  # places of inputs that are no tensors
+        self._constants: frozenset[int] = frozenset()  # places of inputs that are no tensors
 
-    function: Any
+    _function: Any
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs; they are given back by `saved_tensors`, checked."""
@@ -66,13 +66,13 @@ class FunctionNode(Node):
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs `forward` wrote to."""
-        self.dirty = tensors
+        self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Say which outputs need no gradient."""
         if not all(isinstance(t, Tensor) for t in tensors):
             raise RuntimeError("mark_non_differentiable only accepts variable arguments, but got ")
-        self.not_differentiable = {id(t) for t in tensors}
+        self.non_differentiable = {id(t) for t in tensors}
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether undefined gradients reach `backward` as zeros (true) or None."""
@@ -86,7 +86,7 @@ class FunctionNode(Node):
                 aten.zeros(g.shape, dtype=g.dtype, device=g.device) if v is None and g else v
                 for g, v in zip(self.outs, grads, strict=True)
             ]
-        grads_in = self.function.backward(self, *grads)
+        grads_in = self._function.backward(self, *grads)
         grads_in = list(grads_in) if isinstance(grads_in, tuple | list) else [grads_in]
         return self._checked(grads_in)
 
@@ -100,7 +100,7 @@ class FunctionNode(Node):
                 f" (expected {count}, got {len(grads_in)})"
             )
         for place, value in enumerate(grads_in):
-            if value is not None and place in self.constants:
+            if value is not None and place in self._constants:
                 raise RuntimeError(
                     f"function {self.name()} returned a gradient different than None at position"
                     f" {place + 1}, but the corresponding forward input was not a Variable"
@@ -206,7 +206,7 @@ class Function:
         """Run `forward` outside the graph and put one node on its outputs."""
         if cls.__dict__.get("_node_class") is None:
             name = cls.__name__ + "Backward"
-            cls._node_class = type(name, (BackwardCFunction,), {"function": cls, "_place": _PLACE})
+            cls._node_class = type(name, (BackwardCFunction,), {"_function": cls, "_place": _PLACE})
         if LOCAL.levels and not cls.__module__.startswith(_PACKAGE) and BY_RULE["level"](args):
             rule = _rule_of(cls)
             if rule is not None:
@@ -342,13 +342,13 @@ def _wrap_outputs(
     if not recording:
         return result
     ctx.edges = edges
-    ctx.constants = frozenset(i for i, a in enumerate(args) if not isinstance(a, Tensor))
+    ctx._constants = frozenset(i for i, a in enumerate(args) if not isinstance(a, Tensor))
     ctx.outs = tuple(o._geom if isinstance(o, Tensor) else None for o in outs)
     wrapped = []
     inputs = {id(a) for a in args if isinstance(a, Tensor)}
-    if not all(isinstance(t, Tensor) for t in ctx.dirty):
+    if not all(isinstance(t, Tensor) for t in ctx.dirty_tensors):
         raise RuntimeError("mark_dirty can only accept variables, but argument ")
-    dirty = {id(t) for t in ctx.dirty}
+    dirty = {id(t) for t in ctx.dirty_tensors}
     if not dirty <= {id(o) for o in outs}:
         raise RuntimeError(
             "Some elements marked as dirty during the forward method were not returned as output."
@@ -365,7 +365,7 @@ def _wrap_outputs(
 def _wrap_output(
     ctx: FunctionNode, i: int, out: Tensor, inputs: set[int], dirty: set[int]
 ) -> Tensor:
-    if not isinstance(out, Tensor) or id(out) in ctx.not_differentiable:
+    if not isinstance(out, Tensor) or id(out) in ctx.non_differentiable:
         return out
     if out._geom.dtype.category < FLOAT:
         return out

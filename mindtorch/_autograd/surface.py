@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._backends.registry import registry
@@ -245,7 +245,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def backward(
-    tensors: Tensor,
+    tensors: Tensor | Sequence[Any],
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,

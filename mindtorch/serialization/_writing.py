@@ -78,7 +78,7 @@ class _Pickler(Pickler):
             ) from None
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        path: str = name or getattr(obj, "__qualname__", "")
+        path = str(name or getattr(obj, "__qualname__", ""))
         if "<locals>" in path:  # as the pickler in C says it
             raise AttributeError(f"Can't pickle local object {path!r}")
         super().save_global(obj, name)

@@ -10,9 +10,9 @@ from typing import Any
 
 import mindtorch
 
+from .._autograd.function import Function
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.graph import saved_tensors_hooks
-from .._autograd.node_names import labelled
 from .._autograd.scope import StepScope
 from .._random.generator import Generator, default_generator
 from .._tensor.tensor import Tensor
@@ -32,11 +32,15 @@ class CheckpointError(RuntimeError):
     """The second run of a checkpointed function saved other tensors than the first."""
 
 
+class _AllSaved(Exception):
+    """The second run has saved what the first did: the rest of it is not needed."""
+
+
 class _Frame:
     """One checkpointed call: what its first run saved, and what running it again gave."""
 
-    def __init__(self, run: Callable[[], Any]):
-        self.run = run
+    def __init__(self, run: Callable[[], Any], compares: bool, stops: bool):
+        self.run, self.compares, self.stops = run, compares, stops
         self.shapes: list[Any] = []
         self.again: list[Any] | None = None
 
@@ -61,12 +65,15 @@ class _Frame:
 
         def keep(tensor: Tensor) -> Tensor:
             recomputed.append(tensor.detach())
+            if self.stops and len(recomputed) == len(self.shapes):
+                raise _AllSaved
             return tensor
 
-        with mindtorch.enable_grad(), saved_tensors_hooks(keep, lambda saved: saved):
+        hooks = saved_tensors_hooks(keep, lambda saved: saved)
+        with contextlib.suppress(_AllSaved), mindtorch.enable_grad(), hooks:
             self.run()
         for was, tensor in zip(self.shapes, recomputed, strict=False):
-            if (now := _metadata(tensor)) != was:
+            if self.compares and (now := _metadata(tensor)) != was:
                 raise CheckpointError(
                     "torch.utils.checkpoint: Recomputed values for the following tensors have"
                     f" different metadata than during the forward pass.\nsaved metadata: {was}\n"
@@ -139,34 +146,73 @@ def checkpoint(
         use_reentrant = True
     if use_reentrant and kwargs:
         raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
-    states = _states((args, kwargs)) if preserve_rng_state else []
-    casts = LOCAL.autocast
-
     if use_reentrant and context_fn is not noop_context_fn:
         raise ValueError(
             "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
         )
     forward, second = context_fn()
     if use_reentrant:
-        check_backward_validity(args)
-
+        result: Any = CheckpointFunction.apply(function, preserve_rng_state, *args)
+        return result
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
+        )
     if not LOCAL.grad:
         return function(*args, **kwargs)
-    if use_reentrant and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
-        with forward, mindtorch.no_grad():  # a function of torch without an input to derive by
-            return function(*args, **kwargs)
+    states, casts = _states((args, kwargs)) if preserve_rng_state else [], LOCAL.autocast
     inputs = _Inputs(args)
 
     def again() -> None:
         with _drawing_from(states), _Autocast(casts), second:
             function(*inputs.restored(), **kwargs)
 
-    frame = _Frame(again)
+    early = early_stop if _early_stop is None else _early_stop
+    frame = _Frame(again, determinism_check == "default", early)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward:
-        result = function(*args, **kwargs)
-    if use_reentrant and isinstance(result, Tensor | tuple):  # one function in torch
-        return labelled(result, "CheckpointFunctionBackward", args)
-    return result
+        return function(*args, **kwargs)
+
+
+class CheckpointFunction(Function):
+    """What `checkpoint(use_reentrant=True)` applies: without a graph until the backward."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Any], preserves: bool, *args: Any) -> Any:
+        check_backward_validity(args)
+        ctx.run, ctx.casts = function, LOCAL.autocast
+        ctx.states = _states(args) if preserves else []
+        ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
+        ctx.places = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with mindtorch.no_grad():
+            return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        task = LOCAL.task
+        if task is not None and task.needed is not None:
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or"
+                " passing an `inputs` parameter to .backward(). To resolve this error, you can"
+                " either set use_reentrant=False, or call .backward() without passing the `inputs`"
+                " argument."
+            )
+        inputs = list(ctx.others)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            inputs[place] = tensor
+        detached = detach_variable(tuple(inputs))
+        with _drawing_from(ctx.states), _Autocast(ctx.casts), mindtorch.enable_grad():
+            results = ctx.run(*detached)
+        results = (results,) if isinstance(results, Tensor) else results
+        pairs = zip(results, grads, strict=True)
+        derived: list[Any] = [(r, g) for r, g in pairs if isinstance(r, Tensor) and r.requires_grad]
+        if not derived:
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
+        roots, cotangents = map(list, zip(*derived, strict=True))
+        mindtorch.autograd.backward(roots, cotangents)
+        return None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached)
 
 
 class _Autocast(StepScope):
@@ -242,10 +288,18 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
         )
 
 
+_early_stop: bool | None = None
+
+
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Inside, recomputing ends early or not: here it runs to its end, with the same results."""
-    yield
+    """Inside, second runs end with the last tensor that the first one saved, or at their end."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
 
 
 @contextlib.contextmanager

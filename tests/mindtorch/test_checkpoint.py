@@ -2,9 +2,11 @@
 
 import pytest
 
+import mindtorch
 import mindtorch as torch
 from mindtorch.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 
+oracle = pytest.importorskip("torch", reason="torch is the oracle of what runs when")
 DEVICES = ("cpu", "npu")
 
 
@@ -59,3 +61,76 @@ def test_segments_are_checkpointed_as_is_asked(reentrant):
     steps = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(4)))
     checkpoint_sequential(steps, 2, torch.ones(2, 3), use_reentrant=reentrant).sum().backward()
     assert [p.grad is None for p in steps.parameters()] == [reentrant] * 4 + [False] * 4
+
+
+CALLS = ("a", "a * 1", "a, w", "a, n", "n, a", "n", "a, w.detach(), 4")
+
+
+def _runs(t, reentrant, call):
+    """What a checkpointed function sees in each run, its results and gradients."""
+    a, w = t.ones(3, requires_grad=True), t.full((3,), 2.0, requires_grad=True)
+    seen, values = [], {"a": a, "w": w, "n": t.ones(3)}
+
+    def run(x, y=None, k=3):
+        seen.append((t.is_grad_enabled(), x.requires_grad, x.is_leaf, k))
+        h = x.sin() * 2
+        seen.append(h.requires_grad)  # unreached in a second run that has all it was run for
+        return h if y is None else (h, h * y, None, 5)
+
+    args = eval(f"({call},)", values)
+    out = t.utils.checkpoint.checkpoint(run, *args, use_reentrant=reentrant)
+    first = out[0] + out[1] if isinstance(out, tuple) else out
+    if first.requires_grad:
+        first.sum().backward()
+    kinds = [type(v).__name__ for v in out] if isinstance(out, tuple) else first.grad_fn is not None
+    return seen, kinds, [None if v.grad is None else round(v.grad[0].item(), 4) for v in (a, w)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_function_is_run_as_often_and_as_far_as_in_torch(reentrant):
+    for call in CALLS:
+        assert _runs(mindtorch, reentrant, call) == _runs(oracle, reentrant, call), call
+
+
+REFUSED = {
+    "grad": lambda t, a, run: t.autograd.grad(run(t.nn.Linear(3, 3)).sum(), a),
+    "inputs": lambda t, a, run: run(t.nn.Linear(3, 3)).sum().backward(inputs=[a]),
+    "detached": lambda t, a, run: run(lambda x: x.detach()).sum().backward(),
+    "check": lambda t, a, run: run(t.sin, use_reentrant=False, determinism_check="x"),
+}
+
+
+def test_what_reentrant_checkpoints_refuse_is_refused_in_torch_s_words():
+    def refusal(t, call):
+        a = t.ones(3, requires_grad=True)
+
+        def run(function, use_reentrant=True, **options):
+            return t.utils.checkpoint.checkpoint(
+                function, a, use_reentrant=use_reentrant, **options
+            )
+
+        with pytest.raises((RuntimeError, ValueError)) as caught:
+            call(t, a, run)
+        return caught.type, str(caught.value)
+
+    for name, call in REFUSED.items():
+        assert refusal(mindtorch, call) == refusal(oracle, call), name
+
+
+def test_a_context_keeps_attributes_of_any_plain_name():
+    for name in ("function", "constants", "dirty", "not_differentiable", "inputs", "shape"):
+
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, name=name):
+                setattr(ctx, name, x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, grad, name=name):
+                return 2 * grad * getattr(ctx, name)
+
+        x = torch.tensor(3.0, requires_grad=True)
+        Square.apply(x).backward()
+        assert x.grad == 6, name
