@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -12,6 +12,7 @@ from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_row
+from ..ops.function_schema import Argument
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import Op, aten
 from .keys import DispatchKey
@@ -198,10 +199,38 @@ def through_mode(name: str, value: Tensor) -> Any:
     return _ask(getattr(namespace("aten"), name).default, (value,), {})
 
 
-def _ask(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def ask_of_user(
+    func: OpOverload, rules: Mapping[type, Callable[..., Any]], args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """What the innermost mode makes of a user's operator; `rules` are the operator's for classes
+    of modes. Arguments that are defaults are left out by name and at the end."""
+    declared = func._schema.arguments
+
+    def is_default(argument: Argument, value: object) -> bool:
+        return (
+            argument.has_default_value()
+            and not isinstance(value, Tensor)
+            and bool(value == argument.default_value)
+        )
+
+    places, named = tuple(args), dict(kwargs)
+    for argument in declared[len(args) :]:
+        if is_default(argument, named[argument.name]):
+            del named[argument.name]
+    while places and is_default(declared[len(places) - 1], places[-1]):
+        places = places[:-1]
+    return _ask(func, places, named, rules.get(type(LOCAL.dispatches[-1])))
+
+
+def _ask(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rule: Callable[..., Any] | None = None
+) -> Any:
     modes, excluded = LOCAL.dispatches, LOCAL.exclude
     LOCAL.dispatches, LOCAL.exclude = modes[:-1], excluded | _AUTOGRAD
     try:
+        if rule is not None:
+            return rule(modes[-1], func, (), args, kwargs)
         return modes[-1].__torch_dispatch__(func, (), args, kwargs)
     finally:
         LOCAL.dispatches, LOCAL.exclude = modes, excluded

@@ -141,8 +141,13 @@ def register_torch_dispatch(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Accepted without effect: there are no dispatch modes."""
-    return func if func is not None else (lambda kernel: kernel)
+    """What a class of dispatch modes makes of an op: `func(mode, op, types, args, kwargs)`."""
+
+    def put(rule: Callable[..., Any]) -> Callable[..., Any]:
+        find(op, "register_torch_dispatch").rules_of_modes[torch_dispatch_class] = rule
+        return rule
+
+    return put if func is None else put(func)
 
 
 def register_autocast(

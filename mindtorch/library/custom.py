@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from .._autograd.function import Function
-from .._autograd.grad_mode import LOCAL
+from .._autograd.grad_mode import LOCAL, MODES
+from .._dispatch.dispatch_modes import ask_of_user
 from .._dispatch.keys import DispatchKey
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
@@ -201,6 +202,7 @@ class CustomOpDef:
         self._composite = False
         self._autograd: Callable[..., Any] | None = None
         self._rule: Callable[..., Any] | None = None
+        self.rules_of_modes: dict[type, Callable[..., Any]] = {}
         if fn is not None:
             self._init_fn = fn
         self._opoverload = put(
@@ -259,6 +261,8 @@ class CustomOpDef:
         return formula or self._from_function or self._composite
 
     def _plain(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if MODES.active and LOCAL.dispatches and not self._composite:
+            return ask_of_user(self._opoverload, self.rules_of_modes, args, kwargs)
         kernel = self._kernel(args, kwargs)
         if not self._from_function:
             return kernel(*args, **kwargs)

@@ -12,10 +12,40 @@ from .._tensor.tensor import Tensor
 from ..ops.costs import elements, lookup, sized
 from ..ops.namespaces import OpOverload, OpOverloadPacket, namespace
 from ..ops.spec import OPS
-from ._pytree import tree_map_only
+from ._pytree import tree_leaves, tree_map_only
 from .module_tracker import ModuleTracker
 
-__all__ = ["FlopCounterMode"]
+__all__ = ["FlopCounterMode", "register_flop_formula"]
+
+_FORMULAS: dict[OpOverloadPacket, Callable[..., int]] = {}  # of programs, for all modes
+
+
+def register_flop_formula(
+    targets: Any, get_raw: bool = False
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Count operators (`torch.ops.mylib.foo`, or several) by a function of their arguments' shapes
+    and `out_shape`; with `get_raw`, of the tensors and `out_val`.
+
+    RuntimeError where an operator has one, ValueError for other targets.
+    """
+
+    def register(formula: Callable[..., int]) -> Callable[..., int]:
+        if get_raw:
+            setattr(formula, "_get_raw", True)  # noqa: B010
+        for target in tree_leaves(targets):
+            if not isinstance(target, OpOverloadPacket):
+                raise ValueError(
+                    "register_flop_formula(targets): expected each target to be OpOverloadPacket"
+                    " (i.e. torch.ops.mylib.foo), JitFunction, or HigherOrderOperator, got"
+                    f" {target} which is of type {type(target)}"
+                )
+            if target in _FORMULAS:
+                raise RuntimeError(f"duplicate registrations for {target}")
+            _FORMULAS[target] = formula
+        return formula
+
+    return register
+
 
 Arguments = Mapping[str, Any]
 
@@ -87,7 +117,7 @@ class FlopCounterMode(TorchDispatchMode):
         super().__init__()
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
-        self.flop_registry = dict(custom_mapping or {})
+        self.flop_registry = _FORMULAS | (custom_mapping or {})
         self.mod_tracker = ModuleTracker()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -1,5 +1,7 @@
 """What function modes see, and what may be done under the modes of gradients, against torch."""
 
+import importlib
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -263,3 +265,61 @@ def test_function_modes_see_attributes_and_small_methods_while_they_are_on():
         return calls
 
     assert seen(mindtorch) == seen(torch)
+
+
+def _seen_of_user(t, space):
+    """What modes and counters see of a user's operators, with their arguments and results."""
+
+    counters = importlib.import_module(f"{t.__name__}.utils.flop_counter")
+
+    def scaled(x, by=2.0, *, up=False):
+        return x * by + 1
+
+    def bump(b, n):
+        b.add_(n)
+
+    scaled.__annotations__ = {"x": t.Tensor, "by": float, "up": bool, "return": t.Tensor}
+    bump.__annotations__ = {"b": t.Tensor, "n": int, "return": None}
+    scaled = t.library.custom_op(f"{space}::scaled", scaled, mutates_args=())
+    scaled.register_autograd(lambda ctx, g: (g * 2, None, None))
+    bump = t.library.custom_op(f"{space}::bump", bump, mutates_args={"b"})
+    lib = t.library.Library(space, "FRAGMENT")
+    for name, key in (("comp", "CompositeImplicitAutograd"), ("own", "CompositeExplicitAutograd")):
+        lib.define(f"{name}(Tensor x, *, Scalar a=1) -> Tensor")
+        lib.impl(name, lambda x, *, a=1: x * a, key)
+    ops, x, g = getattr(t.ops, space), t.ones(2, requires_grad=True), t.ones(2)
+    counters.register_flop_formula(ops.scaled)(lambda s, *_, out_shape=None, **__: 100)
+
+    class Mode(t.utils._python_dispatch.TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append((func.name(), args[1:], kwargs, t.is_grad_enabled()))
+            return func(*args, **(kwargs or {}))
+
+    class Ruled(Mode):
+        pass
+
+    t.library.register_torch_dispatch(
+        f"{space}::scaled", Ruled, lambda mode, func, types, args, kwargs: args[0] * 100
+    )
+    lines = []
+    for call in (
+        lambda: scaled(x), lambda: scaled(x, 3.0), lambda: scaled(x, 2.0, up=True),
+        lambda: bump(g, 1), lambda: ops.own(g, a=3), lambda: ops.own(g), lambda: ops.comp(g),
+    ):  # fmt: skip
+        for kind in (Mode, Ruled):
+            with kind() as mode:
+                result = call()
+            values = None if result is None else result.tolist()
+            lines.append([(name, *rest[1:]) for name, *rest in mode.seen if "aten" not in name])
+            lines.append((values, [name for name, *_ in mode.seen]))
+    with counters.FlopCounterMode(display=False) as counter:
+        scaled(x)
+    return lines, counter.get_total_flops()
+
+
+def test_modes_and_counters_see_operators_of_users():
+    assert _seen_of_user(mindtorch, "seen_of_user") == _seen_of_user(torch, "seen_of_user")
