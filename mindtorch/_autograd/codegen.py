@@ -21,7 +21,7 @@ from ..ops.source import compiled
 from ..ops.spec import Op, aten
 from .formula import LISTS, Formula, GradTarget, formula
 from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
-from .node_names import row_name
+from .node_names import named_slope, row_name
 from .product_nodes import next_edges
 from .saved_values import PREFIX, RAW_PREFIX, saved_names
 from .views import fresh_edge
@@ -166,7 +166,7 @@ def _scope(rule: Formula) -> dict[str, Any]:
         "wrap": wrap,
     }  # fmt: skip
     for i, target in enumerate(rule.targets):
-        scope[f"f{i}"] = target.fn
+        scope[f"f{i}"] = named_slope(rule.op.name, target.fn)
     return scope
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._tensor.dtype import int64
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .views import CopySlices
@@ -70,6 +71,9 @@ RULES: dict[str, str | Rule] = {
     "_linalg_solve": "LinalgSolveExBackward0",
     "_lstm_gates": "MulBackward0",
     "_reshape_copy": "UnsafeViewBackward0",
+    "logit_backward": "WhereBackward0",
+    "mish_backward": "MulBackward0",
+    "silu_backward": "MulBackward0",
     "clamp_max.Tensor": "ClampMaxBackward1",
     "clamp_min.Tensor": "ClampMinBackward1",
     "copy": "torch::autograd::CopyBackwards",
@@ -132,7 +136,6 @@ LABELS: dict[str, str | Rule] = {
     "fractional_max_pool3d_with_indices": "FractionalMaxPool3DBackward0",
     "interpolate": _interpolate,
     "index_fill.int_Tensor": "IndexFillBackward1",
-    "index_reduce": "IndexReduceBackward0",
     "kron": "UnsafeViewBackward0",
     "ldexp": "LdexpBackward0",
     "linalg_cholesky_ex": "LinalgCholeskyExBackward0",
@@ -212,6 +215,55 @@ LABELS: dict[str, str | Rule] = {
     "vdot": "VdotBackward0",
 }
 
+# Rows whose derivative is one operator in torch, and the name of that one's node.
+SLOPES = {name: f"{title}Backward0" for name, title in {
+    "_prelu_kernel": "PreluKernelBackward",
+    "elu": "EluBackward",
+    "hardshrink": "HardshrinkBackward",
+    "hardswish": "HardswishBackward",
+    "hardtanh": "HardtanhBackward",
+    "index": "IndexPutImpl",
+    "leaky_relu": "LeakyReluBackward",
+    "log_sigmoid": "LogSigmoidBackward",
+    "sinc": "Where",
+    "softplus": "SoftplusBackward",
+    "softshrink": "SoftshrinkBackward",
+    "threshold": "ThresholdBackward",
+}.items()}  # fmt: skip
+
+
+def named_slope(op: str, slope: Callable[..., Any]) -> Callable[..., Any]:
+    """A row's derivative; its result's node is named as torch names it."""
+    label = SLOPES.get(op)
+    if label is None:
+        return slope
+
+    def named(*args: Any) -> Any:
+        return labelled(slope(*args), label, args)
+
+    return named
+
+
+def write_whole(target: Tensor, value: Tensor) -> Tensor:
+    """`target` with `value` written to it: the node is that of `value`, as of one operator."""
+    node, before = value._fn, target._fn
+    target.copy_(value)
+    if hasattr(node, "op") and hasattr(target._fn, "op"):
+        state = vars(target._fn)
+        state["label"], state["inputs"] = (
+            node.name(),
+            tuple(
+                to[0].edges[0] if to and _copies(to[0], before) else to for to in node.next_edges()
+            ),
+        )
+    return target
+
+
+def _copies(node: Any, before: Any) -> bool:
+    """Whether a node is that of the copy that was read in place of what was written to."""
+    is_copy = hasattr(node, "op") and node.op.name == "clone" and node.edges[0] is not None
+    return is_copy and node.edges[0][0] is before
+
 
 def row_name(base: str, name: str, args: Sequence[Any]) -> str:
     """The name of a row's node: `base` and its arguments as the plan knows them."""
@@ -239,7 +291,8 @@ def labelled(result: Any, label: str | Rule, args: Sequence[Any]) -> Any:
         if not known or any(a._fn is node for a in tensors):
             continue
         vars(node)["label"] = name
-        vars(node)["inputs"] = tuple(None if a._fn is None else (a._fn, a._nr) for a in tensors)
+        vars(node)["inputs"] = tuple(None if a._fn is None else (a._fn, a._nr) for a in tensors
+                                     if a.dtype is not int64)  # fmt: skip
         if part._base is not None and not any(part._storage is a._storage for a in tensors):
             part._base = None  # what it is a view of is known to nobody
     return result

@@ -19,7 +19,7 @@ from .._autograd.codegen import compiled_functions
 from .._autograd.forward import moved_in_place
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
-from .._autograd.node_names import LABELS, Rule, labelled
+from .._autograd.node_names import LABELS, Rule, labelled, write_whole
 from .._autograd.views import track_view
 from .._compat import unsupported_dtypes
 from .._compat.argument_errors import (
@@ -768,7 +768,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     end = "_" if form in WRITING else ""
     replays = not end and programs.replays(op)
     result = (
-        f"self.copy_(fitting(op, self, body({names.replace('self', original, 1)})))"
+        f"write_whole(self, fitting(op, self, body({names.replace('self', original, 1)})))"
         if end
         else f"{_named(op, form)}(body({names}))"
     )
@@ -798,7 +798,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "sizes_of": sizes_of,
         "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,
         "original": original_of, "older_call": older_call, **MARKS,
-        "Missing": Missing, "fitting": slow.fitting,
+        "Missing": Missing, "fitting": slow.fitting, "write_whole": write_whole,
         **_ASKING,
     }  # fmt: skip
     if replays:

@@ -11,7 +11,14 @@ from .._autograd.grad_mode import LOCAL, enable_grad
 from .._autograd.surface import grad as _grad
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
-from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_map_only, tree_unflatten
+from ..utils._pytree import (
+    TreeSpec,
+    tree_flatten,
+    tree_map,
+    tree_map_only,
+    tree_unflatten,
+    treespec_pprint,
+)
 from ._batched import BatchedTensor, Unbatched, at, batched, innermost, lifted, ordered, sizes
 from ._rules import whole
 from .batches import vmap
@@ -125,16 +132,28 @@ def grad(
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`func(*primals)`, and a function from cotangents to the vector-Jacobian product."""
+    return _pullback(func, primals, has_aux, _refuse_outputs)
+
+
+def _pullback(
+    func: Callable[..., Any], primals: Any, has_aux: bool, refuse: Callable[[Any], None]
+) -> Any:
     leaves, spec = tree_flatten(primals)
     fresh = [_fresh(v) for v in leaves]
     with enable_grad():
         output = func(*tree_unflatten(fresh, spec))
     result, aux = output if has_aux else (output, None)
     outs, out_spec = tree_flatten(result)
-    _refuse_no_tensors(outs)
+    refuse(outs)
 
-    def product(*cotangents: Any, retain_graph: bool = True, create_graph: bool = True) -> Any:
-        weights = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)[0]
+    def product(cotangents: Any, retain_graph: bool = True, create_graph: bool = True) -> Any:
+        weights, its_spec = tree_flatten(cotangents)
+        if its_spec != out_spec:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of"
+                f" outputs to the function. cotangents: {treespec_pprint(its_spec)}, primal"
+                f" output: {treespec_pprint(out_spec)}"
+            )
         with enable_grad():
             gradients = tree_unflatten(_gradients(outs, fresh, weights), spec)
         gradients = _settled(gradients, (primals, cotangents))
@@ -142,6 +161,17 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     settled = _settled(tree_unflatten(outs, out_spec), primals)
     return (settled, product, aux) if has_aux else (settled, product)
+
+
+def _refuse_outputs(outs: Sequence[Tensor]) -> None:
+    """RuntimeError in torch's words for outputs that are no tensors, or have no derivative."""
+    _refuse_no_tensors(outs)
+    for out in outs:
+        if not (out.is_floating_point() or out.is_complex()):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got"
+                f" Tensor with dtype {out.dtype}"
+            )
 
 
 def _refuse_no_tensors(outs: Sequence[object]) -> None:
@@ -220,10 +250,12 @@ def _products(
     fresh = [_fresh(v) for v in leaves]
     with enable_grad():
         outs = flat(*fresh)
-        weights = [_fresh_leaves(aten.zeros_like(o)) for o in outs]
-        backward = _gradients(list(outs), fresh, weights)
-        gradients = _gradients(backward, weights, list(tangents))
-    return outs, gradients
+        slopes = [o for o in outs if o.is_floating_point() or o.is_complex()]
+        weights = [_fresh_leaves(aten.zeros_like(o)) for o in slopes]
+        backward = _gradients(slopes, fresh, weights)
+        gradients = iter(_gradients(backward, weights, list(tangents)))
+    sloped = {id(o) for o in slopes}
+    return outs, [next(gradients) if id(o) in sloped else aten.zeros_like(o) for o in outs]
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
@@ -238,7 +270,15 @@ def jacrev(
     chunk_size: int | None = None, _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """A function that gives the Jacobian of `func`: shape of the output, then of the argument."""
+    return _reverse(func, argnums, has_aux, _refuse_outputs)
 
+
+def _reverse(
+    func: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    refuse: Callable[[Any], None],
+) -> Callable[..., Any]:
     @wraps(func)
     def inside(*args: Any) -> Any:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
@@ -254,7 +294,8 @@ def jacrev(
                 result, aux["aux"] = result
             return result
 
-        value, product = vjp(output, *(args[n] for n in numbers))
+        primals = tuple(args[n] for n in numbers)
+        value, product = _pullback(output, primals, False, refuse)
         outs, spec = tree_flatten(value)
         rows = [_rows(outs, spec, product, k) for k in range(len(outs))]
         jacobian = tree_unflatten(
@@ -294,7 +335,7 @@ def jacfwd(
     randomness: str = "error",
 ) -> Callable[..., Any]:
     """jacrev, but for its refusal: derivatives are reverse mode here."""
-    jacobian = jacrev(func, argnums, has_aux=has_aux)
+    jacobian = _reverse(func, argnums, has_aux, _refuse_no_tensors)
 
     @wraps(func)
     def inside(*args: Any) -> Any:

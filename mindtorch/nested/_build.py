@@ -21,7 +21,7 @@ def _is_jagged(layout: object) -> bool:
 
 
 def _packed(samples: Sequence[Tensor]) -> NestedTensor:
-    """Samples [n, *rest] as one nested tensor; their `rest` is the same."""
+    """Samples [*outer, n, *rest] as one nested tensor; they differ in `n` alone."""
     if not samples:
         raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
     if len({s.dim() for s in samples}) > 1:
@@ -30,14 +30,17 @@ def _packed(samples: Sequence[Tensor]) -> NestedTensor:
         )
     if samples[0].dim() == 0:
         raise RuntimeError("Cannot construct a nested tensor from a list of zero-dim tensors")
-    if len({tuple(s.shape[1:]) for s in samples}) > 1:
+    sizes = zip(*(s.shape for s in samples), strict=True)
+    ragged = [dim for dim, column in enumerate(sizes) if len(set(column)) > 1]
+    if len(ragged) > 1:
         raise RuntimeError(
             "Cannot represent given tensor list as a nested tensor with the jagged layout. Note"
             " that the jagged layout only allows for a single ragged dimension. For example:"
             " (B, *, D_0, D_1, ..., D_N), with ragged * dim."
         )
-    lengths = [int(s.shape[0]) for s in samples]
-    return make(mindtorch.cat(list(samples)), offsets_of(lengths, samples[0].device))
+    dim = ragged[0] if ragged else 0
+    offsets = offsets_of([int(s.shape[dim]) for s in samples], samples[0].device)
+    return make(mindtorch.cat(list(samples), dim), offsets, ragged_idx=dim + 1)
 
 
 def nested_tensor(

@@ -16,7 +16,6 @@ from ..ops.namespaces import namespace
 from ..ops.spec import Op
 from ._tensor import (
     HANDLERS,
-    Lengths,
     NestedTensor,
     make,
     offsets_of,
@@ -406,17 +405,18 @@ def _squeeze(self: NestedTensor, dim: int | Sequence[int] | None = None) -> Nest
 
 @handles("view", "reshape")
 def _view(self: NestedTensor, *size: object) -> NestedTensor:
-    sizes = _listed(size)
-    named = [i for i, s in enumerate(sizes) if isinstance(s, Lengths)]
-    unknown = [i for i, s in enumerate(sizes) if i and s == -1]
-    at = (named or unknown or [0])[0]
-    if at == 0 or sizes[0] not in (len(self), -1):
+    sizes, shape = _listed(size), tuple(self.shape)
+    if self._ragged_idx != 1 and shape != tuple(sizes):
         raise RuntimeError(
-            f"view(): cannot view shape {tuple(self.shape)} as {sizes}: the batch comes first and"
-            " the ragged dim is -1 or size() of it"
+            "view(): does not support ragged_idx != 1 except when inp._size == size. inp._size is"
+            f" ({shape}) and size is ({sizes})."
         )
-    inner = [*sizes[1:at], self._values.shape[self._ragged_idx - 1], *sizes[at + 1 :]]
-    return with_values(self, self._values.reshape(inner), at)
+    pairs = zip(shape, sizes[: self._ragged_idx + 1], strict=False)
+    if len(sizes) < 3 or any(n not in (-1, have) for have, n in pairs):
+        raise RuntimeError(f"view(): cannot view shape {shape} as {sizes}")
+    inner = [*sizes[1:]]
+    inner[self._ragged_idx - 1] = self._values.shape[self._ragged_idx - 1]
+    return with_values(self, self._values.reshape(inner))
 
 
 @handles("unflatten")

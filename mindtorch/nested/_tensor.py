@@ -115,11 +115,7 @@ class NestedTensor(Tensor):
 
     def stride(self, dim: int | None = None) -> tuple[int | Lengths, ...] | int | Lengths:
         packed = self._values.stride()
-        first = max(packed, default=1)
-        at = packed.index(first) if packed else 0
-        size = self._values.shape[at]
-        batch = self._symbol * first if at == self._ragged_idx - 1 else size * first
-        strides = (batch, *packed)
+        strides = (self._symbol * packed[self._ragged_idx - 1], *packed)
         return strides if dim is None else strides[dim]
 
     def to_padded_tensor(self, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
@@ -166,7 +162,7 @@ class NestedTensor(Tensor):
         return min(self.spans()[1], default=0)
 
     def is_contiguous(self, *more: object, memory_format: object = None) -> bool:
-        return self._lengths is None and self._ragged_idx == 1 and self._values.is_contiguous()
+        return self._lengths is None and self._values.is_contiguous()
 
     # Where gradients go is asked of the values.
     @property

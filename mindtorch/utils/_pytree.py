@@ -288,6 +288,16 @@ def treespec_leaf() -> TreeSpec:
     return _LEAF_SPEC
 
 
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """The tree with a star for each leaf."""
+    return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
+
+
 def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
     """The spec of a tuple of these; ValueError for what is no spec."""
     children = list(iterable)

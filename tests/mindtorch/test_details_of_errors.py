@@ -1,5 +1,6 @@
 """Details met in programs written by others: results, words of errors and warnings, as torch's."""
 
+import re
 import warnings
 
 import pytest
@@ -185,3 +186,52 @@ def test_forward_derivatives_refuse_integers(call):
 
     ours, theirs = (outcome(lib, "cpu", run).partition("\n")[0] for lib in (mindtorch, torch))
     assert ours == theirs  # torch also warns, of its own use of torch.jit
+
+
+NARROW = """
+t.zeros(1,2,4,3).index_copy_(2,t.tensor([3]),t.ones(1,1,1,3))
+t.zeros(2,3).index_copy(-1,t.tensor([1]),t.ones(3,1))
+t.nn.utils.rnn.pad_sequence([t.ones(2),t.ones(1,1)])
+t.nn.utils.rnn.pad_sequence([t.ones(1,2),t.ones(1,3)],True)
+t.nn.utils.rnn.pad_sequence([t.tensor(1),t.tensor([1])])
+t.segment_reduce(x,'sum',lengths=t.tensor([2,3]))
+t.segment_reduce(x,'sum',lengths=t.tensor([8,-2]))
+t.segment_reduce(x,'sum',lengths=t.tensor([2,3]),unsafe=True)
+t.segment_reduce(x,'sum',offsets=t.tensor([1,2,6]))
+t.segment_reduce(x.view(2,3),'sum',lengths=t.tensor([1,1,1]),axis=1)
+t.func.vjp(lambda v:(v,v>0),x)
+t.func.vjp(lambda v:(v,v),x)[1](x)
+t.func.jacrev(lambda v:v.long())(x)
+t.func.jvp(lambda v:v>0,(x,),(x,))
+t.func.hessian(lambda v:v>0)(x)
+n([t.ones(2,3)]*2).view(-1)
+n([t.ones(2,3)]*2).view(2,-1)
+n([t.ones(2,3)]*2).view(2,2,-1)
+n([t.ones(2,3)]*2).view(2,-1,3,1).values()
+n([t.ones(2,3),t.ones(2,4)]).values()
+n([t.ones(2,3),t.ones(2,4)]).to_padded_tensor(0.)
+n([t.ones(2,3,4),t.ones(2,5,4)]).offsets()
+n([t.ones(2,3),t.ones(1,4)])
+type(t.nn.utils.rnn.pack_sequence([x])).__mro__[1].__name__
+encoder(t.zeros(2,3,4),src_key_padding_mask=t.zeros(2,4)>0)
+encoder(t.zeros(2,3,4),src_key_padding_mask=t.zeros(2,3,1)>0)
+encoder.train()(t.zeros(2,3,4),src_key_padding_mask=t.zeros(2,4)>0)
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", NARROW.split("\n")[1:-1])
+def test_calls_that_do_not_fit(call):
+    def run(t, _):
+        layer = t.nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
+        names = {
+            "t": t, "x": t.arange(6.0), "encoder": t.nn.TransformerEncoder(layer, 1).eval(),
+            "n": lambda rows: t.nested.nested_tensor(rows, layout=t.jagged),
+        }  # fmt: skip
+        return re.sub(r"\bj\d+", "j", str(eval(call, names)))
+
+    ours, theirs = (
+        re.sub(r"\bj\d+", "j", outcome(lib, "cpu", run)).partition("\n")[0]
+        for lib in (mindtorch, torch)
+    )
+    assert ours == theirs

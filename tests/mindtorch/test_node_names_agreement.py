@@ -186,6 +186,14 @@ x.requires_grad_().detach().requires_grad_()*1
 (x*1).div_(2)
 (x*1).index_put_((t.tensor([0]),),t.tensor(1.))
 (x*1).pow_(2)
+(x*1).scatter_reduce_(0,t.zeros(1,4,dtype=t.int64),y[:1],'sum')
+t.zeros(4,4).scatter_reduce_(0,t.zeros(4,4,dtype=t.int64),x,'amax',include_self=False)
+t.zeros(4,4).index_reduce_(0,t.arange(4),x,'mean')
+t.zeros(4,4).put_(t.arange(16).view(4,4),x)
+t.zeros(4).addmv_(x,x[0])
+(x*1).clamp_min_(0)
+(x*1).square_()
+(x*1).deg2rad_()
 x.movedim(0,1)
 x.swapaxes(0,1)
 x.narrow(0,0,1)
@@ -264,6 +272,41 @@ def nodes(t, call):
 @pytest.mark.parametrize("call", CALLS.split("\n")[1:-1])
 def test_nodes_are_named_as_torchs(call):
     assert nodes(mindtorch, call) == nodes(torch, call)
+
+
+SLOPES = """
+F.leaky_relu(x,.2)
+F.silu(x)
+F.elu(x)
+F.celu(x)
+F.selu(x)
+F.softplus(x)
+F.mish(x)
+F.hardswish(x)
+F.hardtanh(x)
+F.relu6(x)
+F.logsigmoid(x)
+F.softshrink(x)
+F.hardshrink(x)
+F.threshold(x,.1,1.)
+F.prelu(x,t.ones(1))
+F.gelu(x)
+t.sinc(x)
+t.logit(x)
+x[t.tensor([0,0])]
+"""
+
+
+def slope_node(t, call):
+    """The name of the node of a gradient that may be derived."""
+    x = (t.arange(16.0).reshape(4, 4) / 17 + 0.01).requires_grad_()
+    y = eval(call, {"t": t, "x": x, "F": t.nn.functional})
+    return type(t.autograd.grad(y.square().sum(), x, create_graph=True)[0].grad_fn).__name__
+
+
+@pytest.mark.parametrize("call", SLOPES.split())
+def test_nodes_of_gradients_are_named_as_torchs(call):
+    assert slope_node(mindtorch, call) == slope_node(torch, call)
 
 
 def chain(t, left, right, bias):

@@ -253,6 +253,9 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         src_key_padding_mask, mask = _float_masks(src_key_padding_mask, mask, "mask", src.dtype)
         causal = _is_causal(mask, is_causal)
+        looks = self.use_nested_tensor and self.mask_check and not self.layers[0].training
+        if looks and src.dim() == 3 and src_key_padding_mask is not None:
+            _refuse_padding(src_key_padding_mask, src)
         output: Any = src
         for layer in self.layers:
             output = layer(
@@ -262,6 +265,14 @@ class TransformerEncoder(Module):
                 src_key_padding_mask=src_key_padding_mask,
             )
         return output if self.norm is None else self.norm(output)
+
+
+def _refuse_padding(mask: Tensor, src: Tensor) -> None:
+    """RuntimeError in the words of torch's look at which elements of each row are padding."""
+    if mask.dim() != 2:
+        raise RuntimeError("Padding mask should be 2D")
+    if mask.shape != src.shape[:2]:
+        raise RuntimeError("Mask size should match input size")
 
 
 def _is_causal(mask: Tensor | None, flag: bool | None) -> bool:

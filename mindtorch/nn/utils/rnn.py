@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import mindtorch
 
 from ..._tensor.tensor import Tensor
-from ...ops.rules import broadcast
+from ...ops.rules import broadcast_in_place
 
 __all__ = [
     "PackedSequence",
@@ -23,14 +23,14 @@ __all__ = [
 ]
 
 
-class _Packed(NamedTuple):
-    data: Any
-    batch_sizes: Any
-    sorted_indices: Any
-    unsorted_indices: Any
+class PackedSequence_(NamedTuple):  # noqa: N801, torch's name
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
-class PackedSequence(_Packed):
+class PackedSequence(PackedSequence_):
     """Sequences cut by time step, longest first: data `[sum of
     lengths, *]`, batch_sizes `[T]` on the CPU."""
 
@@ -204,12 +204,14 @@ def pad_sequence(
     items = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
     if not items:
         raise RuntimeError("received an empty list of sequences")
+    if items[0].ndim == 0:
+        raise RuntimeError("ArrayRef: invalid slice, N = 1; size = 0")
     longest, first = max(item.size(0) for item in items), items[0]
     rows = []
     for item in items:
         if item.shape[1:] != first.shape[1:]:  # a row of the first's shape takes what expands to it
             place = (item.size(0), *first.shape[1:])
-            broadcast(place, item.shape)
+            broadcast_in_place(place, item.shape)
             item = item.expand(place)
         item = item.to(first.dtype)
         missing = longest - item.size(0)

@@ -466,7 +466,7 @@ def _copy_infer(self: Geometry, dim: int, index: Geometry, source: Geometry) -> 
         raise RuntimeError(
             f"{name}: Source/destination tensor must have same slice shapes. Destination slice"
             f" shape: {shapes[0]} at dimension {at} and source slice shape: {shapes[1]} at"
-            f" dimension {at if source.ndim else 0}."
+            " dimension 0."
         )
     if source.ndim and source.shape[at] != index.numel:
         raise IndexError(

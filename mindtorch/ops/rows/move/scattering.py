@@ -360,12 +360,26 @@ def segment_reduce(
         lengths = aten.narrow(offsets, -1, 1, size) - aten.narrow(offsets, -1, 0, size)
     if lengths is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    return _segments(data, reduce, lengths, axis, initial)
+    if axis != lengths.ndim - 1:
+        raise RuntimeError(
+            f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}."
+        )
+    if offsets is None and not unsafe and lengths.device.type != "meta":
+        if int(lengths.min()) < 0:
+            raise RuntimeError("lengths contains negative value!")
+        if bool((lengths.sum(-1) != data.shape[lengths.ndim - 1]).any()):
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to"
+                " data.size(lengths.dim()-1) when !unsafe."
+            )
+    starts = None if offsets is None else offsets.reshape(-1, size + 1)[:, 0].tolist()
+    return _segments(data, reduce, lengths, axis, initial, starts)
 
 
 def _segments(
-    data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: float | None
-) -> Tensor:
+    data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: float | None,
+    begins: Sequence[int] | None,
+) -> Tensor:  # fmt: skip
     starts = {"sum": 0.0, "mean": float("nan"), "prod": 1.0, "max": float("-inf"),
               "min": float("inf")}  # fmt: skip
     if data.device.type == "meta":
@@ -375,7 +389,7 @@ def _segments(
     flat = aten.reshape(data, (-1, *data.shape[axis:]))
     built = []
     for number, row in enumerate(rows):
-        at, part = 0, aten.select(flat, 0, number)
+        at, part = begins[number] if begins else 0, aten.select(flat, 0, number)
         for n in row:
             built.append(_segment(aten.narrow(part, 0, at, n), reduce, initial, starts[reduce]))
             at += n
