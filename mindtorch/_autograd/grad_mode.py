@@ -25,6 +25,7 @@ class Local(threading.local):
     autocast: Any = None
     functions: Any = ()
     profilers: Any = ()  # what is told each row's call: its name, start and end in seconds
+    entered: Any = None  # the composite whose call profilers are told of, until its body begins
     dispatches: Any = ()  # the modes of torch.utils._python_dispatch, innermost last
     dual = 0
     task: Any = None

@@ -24,6 +24,7 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import SPACES, Op
 from .attributes import AttributeWatch
 from .builtins import FUNCTIONS, LAYERS, function_of, object_of
+from .profiled_names import profiled_whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Set by `publish`: `function`, what users call by an op's base name.
@@ -189,10 +190,11 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
         flat = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
         classes = (type(v) for v in flat)
         PLAIN_TENSORS.update(k for k in classes if getattr(k, _ASKS, None) is _disabled)
+        return profiled_whole(op, values) if LOCAL.profilers else NotImplemented
     for kind in kinds:
         if op.base_name in getattr(type(kind), "_composites", ()):
             return kind._row_call(op, form, values)
-    if not kinds or any(hasattr(type(kind), "_row_call") for kind in kinds):
+    if any(hasattr(type(kind), "_row_call") for kind in kinds):
         return NotImplemented
     args, kwargs = _as_composite(op, values)
     is_layer = "nn" in op.places and _is_python(op)

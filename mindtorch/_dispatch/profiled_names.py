@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL
+from ..ops.aten_overloads import operator_name
 from ..ops.spec import Op
 
 _VIEWS = ("expand", "permute", "select", "slice", "squeeze", "transpose", "unsqueeze")
@@ -28,6 +30,29 @@ _NESTED = {
     "t": "t transpose as_strided",
     "zeros": "zeros zero_",
 }
+# What their rows bring already.
+_BROUGHT = {"conv1d", "conv2d", "conv3d", *(names.split()[0] for names in _NESTED.values())}
+
+
+def profiled_whole(op: Op, values: Sequence[Any]) -> Any:
+    """A composite's result, of a call that profilers see around those of its rows.
+
+    NotImplemented where they see none: inside that call, and for functions that are no operators
+    of torch.
+    """
+    if LOCAL.entered is op:
+        LOCAL.entered = None
+        return NotImplemented
+    name = operator_name(op)
+    if name is None or name in _BROUGHT:
+        return NotImplemented
+    before, LOCAL.entered, start = LOCAL.entered, op, perf_counter()
+    try:
+        return op.entry("aten")(*values)
+    finally:
+        stop, LOCAL.entered = perf_counter(), before
+        for note in LOCAL.profilers:
+            note(f"aten::{name}", start, stop, values)
 
 
 def _product(left: Any, right: Any) -> str:

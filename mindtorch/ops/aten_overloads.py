@@ -17,10 +17,21 @@ from .spec import OPS, Op
 Call = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
 # Operators that torch has under other names, and arguments that it names otherwise.
 _NAMES = {"cross_entropy": "cross_entropy_loss", "dropout2d": "feature_dropout",
-          "dropout3d": "feature_dropout", "binary_cross_entropy.nn": "binary_cross_entropy",
+          "dropout1d": "feature_dropout", "dropout3d": "feature_dropout",
+          "binary_cross_entropy.nn": "binary_cross_entropy",
           "__rsub__": "rsub", "__rpow__": "pow"}  # fmt: skip
 _ARGUMENTS = {"input": ("self",), "other": ("mat2",), "self": ("input", "x"),
               "tensors": ("operands",), "train": ("training",)}  # fmt: skip
+# Composites that are no operators in torch.
+_OF_PYTHON = (
+    "_segment_reduce affine_grid fold fractional_max_pool2d_with_indices "
+    "fractional_max_pool3d_with_indices gaussian_nll_loss grid_sample gumbel_softmax "
+    "interpolate linear_cross_entropy local_response_norm logsigmoid lp_pool1d lp_pool2d "
+    "lp_pool3d lu max_unpool1d multi_head_attention_forward multilabel_soft_margin_loss "
+    "normalize pca_lowrank softmin softsign svd_lowrank tanhshrink "
+    "triplet_margin_with_distance_loss unique unravel_index upsample upsample_bilinear "
+    "upsample_nearest"
+)
 # What torch's functions of Python hand on where a build has no cuDNN.
 _MORE = {
     "batch_norm": {"cudnn_enabled": False}, "group_norm": {"cudnn_enabled": False},
@@ -44,6 +55,12 @@ def _table() -> dict[str, list[Schema]]:
 def schemas_of(name: str) -> Sequence[Schema]:
     """The overloads of an operator; none of what torch has none of."""
     return _table().get(name) or ([OPS[name].schema] if name in OPS else [])
+
+
+def operator_name(op: Op) -> str | None:
+    """torch's name of a row's operator; None for its functions of Python."""
+    name = _NAMES.get(op.name) or _NAMES.get(op.base_name, op.base_name)
+    return None if name in _OF_PYTHON.split() or name.startswith("__") else name
 
 
 def call_of_row(op: Op, end: str, raw: Sequence[Any]) -> Call | None:

@@ -99,6 +99,34 @@ def test_events_have_the_attributes_of_torchs_that_are_documented(averaged):
     assert all(ours[n].endswith("s") for n in ours if n.endswith("_str"))
 
 
+# Calls, and what profilers see of torch's operators made of others.
+WHOLE = {
+    "F.scaled_dot_product_attention(q, q, q)": "scaled_dot_product_attention",
+    "t.nn.MultiheadAttention(4, 2)(x, x, x, need_weights=False)": "scaled_dot_product_attention",
+    "t.einsum('ij,kj->ik', x, x)": "einsum", "F.dropout(x)": "dropout", "F.glu(x)": "glu",
+    "F.cross_entropy(x, t.tensor([1, 2, 3]))": "cross_entropy_loss", "F.pad(x, (1, 1))": "pad",
+    "F.cosine_similarity(x, x)": "cosine_similarity", "F.one_hot(t.tensor([1]))": "one_hot",
+    "F.rms_norm(x, (4,))": "rms_norm", "x.chunk(2)": "chunk", "x.mT.reshape(12)": "reshape",
+    "F.instance_norm(q)": "instance_norm batch_norm", "F.max_pool1d(x, 2)": "max_pool1d",
+    "F.softmax(x, 0)": "softmax", "F.conv1d(q[0], q[0])": "conv1d", "F.normalize(x)": "div",
+}  # fmt: skip
+
+
+def test_profilers_see_composites_once():
+    def run(t):
+        scope = {"t": t, "F": t.nn.functional, "x": t.ones(3, 4), "q": t.ones(2, 2, 3, 4)}
+        seen = []
+        for text, names in WHOLE.items():
+            activities = [t.profiler.ProfilerActivity.CPU]
+            with t.no_grad(), t.profiler.profile(activities=activities) as prof:
+                eval(text, scope)
+            counts = {e.key: e.count for e in prof.key_averages()}
+            seen.append((text, [counts.get(f"aten::{name}") for name in names.split()]))
+        return seen
+
+    agree(run)
+
+
 # What Kineto, its devices and Python's tracer add, and how torch builds its own events.
 _OF_KINETO = (
     "activity_type add append_cpu_child append_kernel cpu_children cpu_parent device_index "

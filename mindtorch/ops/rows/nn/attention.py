@@ -7,6 +7,7 @@ import warnings
 
 from ...costs import attention
 from ...rules import HALVES, c_name
+from ...spec import OPS
 from ...words import *
 from .gates import softmax
 from .noise import dropout
@@ -426,7 +427,8 @@ def _attend(
     """q `[N h, L, d]`, k and v `[N h, S, d]`, an additive mask → output, weights or None."""
     if not need_weights:
         added = None if mask is None else mask.unsqueeze(0)
-        out = scaled_dot_product_attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), added, p)
+        attend = OPS["scaled_dot_product_attention"].entry("function")  # as profilers see it
+        out = attend(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), added, p)
         return out.squeeze(0), None
     scaled = q * math.sqrt(1.0 / q.size(-1))
     scores = aten.bmm(scaled, k.transpose(-2, -1))
