@@ -18,17 +18,26 @@ def test_order_equals_torch_with_ties_in_place(sim: Any, dtype: Any, dim: int) -
         sim.check("aclnnSort", x, True, dim, descending, Out(best), Out(at))
         sim.check("aclnnArgsort", x, dim, descending, Out(at))
     for largest in (False, True):
-        best, _ = x.topk(3, dim, largest)
-        got = sim.run("aclnnTopk", x, 3, dim, largest, True, Out(best), Out(best.long()))
-        assert torch.equal(got[0][0], best)
-        assert torch.equal(x.gather(dim, got[1][0]), best)
-    best, _ = x.kthvalue(2, dim)
-    got = sim.run("aclnnKthvalue", x, 2, dim, False, Out(best), Out(best.long()))
-    assert torch.equal(got[0][0], best)
+        best, at = x.topk(3, dim, largest)
+        sim.check("aclnnTopk", x, 3, dim, largest, True, Out(best), Out(at))
+    best, at = x.kthvalue(2, dim)
+    sim.check("aclnnKthvalue", x, 2, dim, False, Out(best), Out(at))
     best, at = x.median(dim)
     got = sim.run("aclnnMedianDim", x, dim, False, Out(best), Out(at))
     assert torch.equal(got[0][0], best)
     sim.check("aclnnMedian", x, Out(x.median()))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 16, 17, 40, 200])
+def test_ties_fall_as_in_torch(sim: Any, size: int) -> None:
+    x = torch.randint(0, 3, (3, size), generator=torch.manual_seed(size)).float()
+    for k in {1, min(2, size), (size + 1) // 2, size}:
+        for largest in (False, True):
+            for ordered in (False, True):
+                best, at = x.topk(k, 1, largest, ordered)
+                sim.check("aclnnTopk", x, k, 1, largest, ordered, Out(best), Out(at))
+        best, at = x.kthvalue(k, 1)
+        sim.check("aclnnKthvalue", x, k, 1, False, Out(best), Out(at))
 
 
 def test_nan_sorts_last_and_is_the_median(sim: Any) -> None:

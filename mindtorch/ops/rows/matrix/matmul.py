@@ -110,7 +110,7 @@ def grad_right(grad: Tensor, left: Tensor, right: Geometry) -> Tensor:
 
 
 def _mt(t: Tensor) -> Tensor:
-    return aten.conj_of(aten.transpose(t, -2, -1))
+    return aten.conj_of(aten.t(t) if t.ndim == 2 else aten.transpose(t, -2, -1))
 
 
 def samples() -> list[Sample]:

@@ -15,20 +15,32 @@ bool less(C a, C b) {
   return a < b || (b != b && a == a);
 }
 
-// Fills `at` with positions in order and takes the first `m` values.
+// Fills `at` with positions in order, ties by position, and takes the values.
 template <class C>
-void order_row(const C* x, int64_t n, C* best, int64_t* at, int64_t m, bool descending) {
+void order_row(const C* x, int64_t n, C* best, int64_t* at, bool descending) {
   std::iota(at, at + n, int64_t{0});
   const auto before = [x, descending](int64_t a, int64_t b) {
     const bool differs = descending ? less(x[b], x[a]) : less(x[a], x[b]);
     return differs || (a < b && !(descending ? less(x[a], x[b]) : less(x[b], x[a])));
   };
-  if (m == n) {
-    std::sort(at, at + n, before);  // ties by position: stable
+  std::sort(at, at + n, before);
+  for (int64_t i = 0; i < n; ++i) best[i] = x[at[i]];
+}
+
+// Fills the first `k` of `at`; ties fall as in torch, which calls the same algorithms.
+template <class C>
+void top_row(const C* x, int64_t n, C* best, int64_t* at, int64_t k, bool largest, bool sorted) {
+  std::iota(at, at + n, int64_t{0});
+  const auto before = [x, largest](int64_t a, int64_t b) {
+    return largest ? less(x[b], x[a]) : less(x[a], x[b]);
+  };
+  if (k * 64 <= n) {
+    std::partial_sort(at, at + k, at + n, before);
   } else {
-    std::partial_sort(at, at + m, at + n, before);
+    std::nth_element(at, at + k - 1, at + n, before);
+    if (sorted) std::sort(at, at + k - 1, before);
   }
-  for (int64_t i = 0; i < m; ++i) best[i] = x[at[i]];
+  for (int64_t i = 0; i < k; ++i) best[i] = x[at[i]];
 }
 
 // (self, stable, dim, descending, valuesOut, indicesOut).
@@ -46,7 +58,7 @@ aclError run_sort(Call& c) {
 
   sort_rows(c.tensor(P::self), &c.tensor(P::valuesOut), &c.tensor(P::indicesOut), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
-              order_row(x, n, best, at, n, c.flag(P::descending));
+              order_row(x, n, best, at, c.flag(P::descending));
             });
   return ACL_SUCCESS;
 }
@@ -63,7 +75,7 @@ aclError run_argsort(Call& c) {
 
   sort_rows(c.tensor(P::self), nullptr, &c.tensor(P::out), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
-              order_row(x, n, best, at, n, c.flag(P::descending));
+              order_row(x, n, best, at, c.flag(P::descending));
             });
   return ACL_SUCCESS;
 }
@@ -92,7 +104,7 @@ aclError run_topk(Call& c) {
 
   sort_rows(c.tensor(P::self), &c.tensor(P::valuesOut), &c.tensor(P::indicesOut), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
-              order_row(x, n, best, at, c.integer(P::k), c.flag(P::largest));
+              top_row(x, n, best, at, c.integer(P::k), c.flag(P::largest), c.flag(P::sorted));
             });
   return ACL_SUCCESS;
 }
@@ -107,12 +119,33 @@ aclnnStatus check_kthvalue(Call& c) {
   ACL_RETURN_IF_FAILED(expect_one(c, P::valuesOut, c.flag(P::keepdim), P::self));
   return expect_one(c, P::indicesOut, c.flag(P::keepdim), P::self);
 }
+// torch's quickselect, so that ties fall as there: the pivot is the median of three.
 template <class C>
 void pick(const C* x, int64_t n, C* best, int64_t* at, int64_t k) {
   std::iota(at, at + n, int64_t{0});
-  std::nth_element(at, at + k, at + n, [x](int64_t a, int64_t b) {
-    return less(x[a], x[b]) || (a < b && !less(x[b], x[a]));
-  });
+  const auto above = [x](int64_t a, int64_t b) { return less(x[b], x[a]); };
+  const auto order = [above](int64_t& a, int64_t& b) {
+    if (above(a, b)) std::swap(a, b);
+  };
+  int64_t left = 0, right = n - 1;
+  while (right > left + 1) {
+    std::swap(at[left + (right - left) / 2], at[left + 1]);
+    order(at[left + 1], at[right]);
+    order(at[left], at[right]);
+    order(at[left + 1], at[left]);
+    const int64_t pivot = at[left];
+    int64_t i = left + 1, j = right;
+    while (true) {
+      do ++i; while (above(pivot, at[i]));
+      do --j; while (above(at[j], pivot));
+      if (j < i) break;
+      std::swap(at[i], at[j]);
+    }
+    std::swap(at[left], at[j]);
+    if (j <= k) left = i;
+    if (j >= k) right = j - 1;
+  }
+  if (right == left + 1) order(at[left], at[right]);
   at[0] = at[k];
   best[0] = x[at[0]];
 }
