@@ -246,8 +246,17 @@ def conj_of(self: Tensor) -> Tensor:
     return aten.conj(self) if self._geom.dtype.category == dt.COMPLEX else self
 
 
-def _host(self: Tensor) -> Array:
+def _before_reading(self: Tensor) -> None:
+    """End recordings, and let a mode that defers writes to a tensor do them now."""
     unrepeatable()
+    if MODES.active and LOCAL.functions:
+        settle = getattr(LOCAL.functions[-1], "settle", None)
+        if settle is not None:
+            settle(self)
+
+
+def _host(self: Tensor) -> Array:
+    _before_reading(self)
     return self._array if self._geom.device.type == "cpu" else self.detach().cpu()._array
 
 
@@ -305,7 +314,7 @@ def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
         )
     if self._geom.dtype is dt.bfloat16:
         raise TypeError("Got unsupported ScalarType BFloat16")
-    unrepeatable()
+    _before_reading(self)
     return host_array(self._geom, self._storage)
 
 

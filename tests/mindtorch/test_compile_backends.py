@@ -4,6 +4,8 @@ import pytest
 
 import mindtorch as mt
 
+torch = pytest.importorskip("torch", reason="torch is the oracle of what is read")
+
 
 def recording(graphs):
     def backend(module, example_inputs):
@@ -58,3 +60,26 @@ def test_code_that_asks_for_values_runs_eagerly(value):
         return x + 1 if x.sum() > 0 else x - 1
 
     assert branch(mt.full((2,), value)).tolist() == [value * 2] * 2
+
+
+READS = {
+    "item": lambda b: b.item(), "float": float, "int": int, "bool": bool,
+    "tolist": lambda b: b.tolist(),
+    "numpy": lambda b: float(b.numpy()), "compared": lambda b: 5 if b == 1 else 7,
+}  # fmt: skip
+
+
+def test_a_tensor_of_the_outside_is_read_as_the_graph_so_far_wrote_it():
+    for name, read in READS.items():
+        for t in (mt, torch):
+            count = t.zeros(())
+
+            @t.compile(backend="eager")
+            def step(x, count=count, read=read):
+                count.add_(1)
+                number = read(count)
+                count.mul_(3)
+                return x + count + number
+
+            found = [step(t.ones(1)).item() for _ in range(2)]
+            assert found == {"bool": [5, 14], "compared": [9, 20]}.get(name, [5, 17]), (name, t)

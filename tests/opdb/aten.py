@@ -13,6 +13,7 @@ import torch
 
 import mindtorch
 from mindtorch.ops import spec
+from mindtorch.ops.aten_forms import FORMS
 
 PLACE = Path(spec.__file__).with_name("aten_overloads.txt")
 NAMES = PLACE.with_name("aten_overload_names.txt")
@@ -68,7 +69,7 @@ def main() -> None:
         if len(texts) != 1 or not same:
             lines += [text.rpartition(" -> ")[0] for text in texts]
     PLACE.write_text("\n".join([*lines, ""]))
-    names = {name.partition(".")[0] for name in spec.OPS} | {*MORE}
+    names = {name.partition(".")[0] for name in spec.OPS} | {*MORE, *FORMS}
     NAMES.write_text("".join([lines[0], "\n", *overload_names(names | {f"{n}_" for n in names})]))
 
 

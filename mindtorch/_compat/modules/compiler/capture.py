@@ -204,6 +204,12 @@ class DynamoRecorder(GraphRecorder):
             self.owner.counted.add(str(reason))
             counters["graph_break"][str(reason)] += 1
 
+    def settle(self, tensor: Tensor) -> None:
+        """Run the graph so far where it may write to a tensor that is no traced one."""
+        storages = [real_of(lifted)._storage for lifted, _ in self.lifted.values()]
+        if not isinstance(tensor, TracedTensor) and any(tensor._storage is s for s in storages):
+            self.flush()
+
     def _reason(self, name: str) -> GraphBreak:
         """Why a method ends a graph."""
         if name == "__bool__":
