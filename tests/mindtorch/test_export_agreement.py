@@ -106,12 +106,13 @@ def modules(lib):
         module(lambda self, x: (x.view(x.shape[0], 2, 3), lib.zeros(x.shape[0] * 2))), (x,), {},
         ({0: batch},),
     )  # fmt: skip
+    yield module(lambda self, x: lib.arange(x.shape[0]) + x.T), (x,), {}, ({0: batch},)
     yield module(lambda self, x: x.add_(1).mul_(2)), (x,), {}, None
     yield module(lambda self, x: functional.layer_norm(x, (6,)).float()), (x,), {}, None
 
 
 NAMES = ("eval", "train", "batch", "index", "reduce", "arithmetic", "views", "factories", "words",
-         "containers", "sizes", "writes", "casts")  # fmt: skip
+         "containers", "sizes", "made", "writes", "casts")  # fmt: skip
 
 
 def exported(lib, at):

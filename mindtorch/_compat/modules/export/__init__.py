@@ -8,16 +8,18 @@ from typing import Any
 
 import mindtorch
 from mindtorch._compat.refusals import refusals
+from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import GraphModule
 from mindtorch.fx.aten import AtenRecorder, TracedInt
 from mindtorch.fx.call_sites import root_call
 from mindtorch.fx.fake import meta_like
-from mindtorch.fx.node import Node
-from mindtorch.fx.recorder import TracedTensor
+from mindtorch.fx.interpreter import Interpreter
+from mindtorch.fx.node import Node, Target
+from mindtorch.fx.recorder import Arguments, Keywords, TracedTensor
 from mindtorch.library.symbols import GuardOnDataDependentSymNode
 from mindtorch.nn import Module
-from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
 from .._dynamo.exc import Unsupported, UserError
 from ..compiler.capture import CURRENT
@@ -158,7 +160,7 @@ class _Exporter:
             inputs = [n.meta["metas"][version] for n in placeholders if "metas" in n.meta]
             if len(inputs) < len(placeholders):
                 return
-            results = module(*inputs)
+            results = _OnMeta(module).run(*inputs)
             for leaf, result in zip(leaves, results, strict=True):
                 traced = isinstance(leaf, TracedTensor)
                 if traced and leaf._metas[version].shape != result.shape:
@@ -168,6 +170,16 @@ class _Exporter:
         if isinstance(leaf, Tensor):
             return self.recorder.node_of(leaf)
         return leaf.make() if isinstance(leaf, TracedInt) else leaf
+
+
+class _OnMeta(Interpreter):
+    """Runs a graph of any device on the meta device."""
+
+    def call_function(self, target: Target, args: Arguments, kwargs: Keywords) -> object:
+        def moved(value: object) -> object:
+            return Device("meta") if isinstance(value, Device) else value
+
+        return super().call_function(target, *tree_map(moved, (args, kwargs)))
 
 
 def _output_spec(output: object, leaf: object) -> OutputSpec:
