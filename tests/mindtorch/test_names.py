@@ -18,7 +18,7 @@ FORMS = (
     "from mindtorch.autograd import Function; Function.apply",
     "from mindtorch.utils.data import DataLoader, Dataset",
     "from mindtorch.utils.checkpoint import checkpoint",
-    "import mindtorch.distributed as dist; assert not dist.is_available()",
+    "import mindtorch.distributed as dist; assert dist.is_available()",
     "import mindtorch.multiprocessing as mp; mp.spawn",
     "import mindtorch.backends.cudnn as cudnn; cudnn.benchmark = True",
     "from mindtorch.cuda.amp import autocast, GradScaler",
