@@ -71,9 +71,10 @@ def acos(z: Tensor) -> Tensor:
 def atanh(z: Tensor) -> Tensor:
     """The inverse hyperbolic tangent."""
     x, y = _parts(z)
-    square = aten.square(1 - x) + y * y
-    real = aten.log1p(x * 4 / square) * 0.25
-    return aten.complex(real, aten.atan2(y * 2, (1 - x) * (1 + x) - y * y) * 0.5)
+    size = aten.abs(x)  # odd in x: below zero the logarithm's argument would cancel
+    real = aten.log1p(size * 4 / (aten.square(1 - size) + y * y)) * 0.25
+    imag = aten.atan2(y * 2, (1 - x) * (1 + x) - y * y) * 0.5
+    return aten.complex(aten.copysign(real, x), imag)
 
 
 def asinh(z: Tensor) -> Tensor:

@@ -67,11 +67,12 @@ ACL_EXACT C row_product_of(const C* x, const C* y, int64_t n) {
 }
 // Sums of more are kept in double, here by parts: torch's own are hundreds of units off there. Up to
 // it they are added in torch's order.
-constexpr int64_t kLongSum = 4096;
+constexpr int64_t kLongSum = 4096, kPart = 512;
 template <class F>
 double sum_of_parts(int64_t n, F part) {
   double sum = 0;
-  for (int64_t i = 0; i < n; i += kLongSum) sum += part(i, std::min(kLongSum, n - i));
+  const int64_t step = n > kLongSum ? kPart : kLongSum;
+  for (int64_t i = 0; i < n; i += step) sum += part(i, std::min(step, n - i));
   return sum;
 }
 template <class C>

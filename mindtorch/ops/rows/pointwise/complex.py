@@ -102,15 +102,21 @@ def _complex_cpu(real: Array, imag: Array, *, out: Geometry) -> Array:
     return built
 
 
+def _paired(real: Tensor, imag: Tensor) -> Tensor:
+    """By pairs in memory: flat, since tensors of CANN have eight dims at most."""
+    parts = aten.broadcast_tensors((real, imag))
+    pairs = aten.stack([aten.reshape(part, (-1,)) for part in parts], -1)
+    result: Tensor = aten.reshape(aten.view_as_complex(pairs), parts[0].shape)
+    return result
+
+
 op(
     "complex(Tensor real, Tensor imag) -> Tensor",
     summary="Complex numbers from real and imaginary parts.",
     infer=lambda real, imag: pointwise_complex(real, imag),
     cpu=_complex_cpu,
     aclnn=call("aclnnComplex", "real", "imag", "out", when=below_double()),
-    lower=lambda real, imag: aten.view_as_complex(
-        aten.stack(aten.broadcast_tensors((real, imag)), -1)
-    ),
+    lower=_paired,
     compute="raw",
     grad={
         "real": lambda grad: aten.real(grad),
@@ -229,7 +235,7 @@ def _angle_cpu(self: Array) -> Array:
     angles = (self < 0).astype(self.dtype if self.dtype.kind == "f" else np.float64)
     angles *= angles.dtype.type(np.pi)
     if self.dtype.kind == "f" and (nan := np.isnan(self)).any():
-        angles[nan] = self[nan]
+        angles = np.where(nan, self, angles)
     return angles
 
 

@@ -259,7 +259,9 @@ void batch_norm_grad(Call& c) {
     }
     for (int64_t i = 0; !points && i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
-      sum += row_sum_of<kLanes<C>>(g + at, p.space);
+      sum += sum_of_parts(p.space, [&](int64_t from, int64_t n) {
+        return row_sum_of<kLanes<C>>(g + at + from, n);
+      });
       products += sum_of_parts(p.space, [&](int64_t from, int64_t n) {
         return lane_products(g + at + from, x + at + from, mean, n);
       });

@@ -173,7 +173,13 @@ void median_row(const C* x, int64_t n, C* best, int64_t* at) {
       return;
     }
   }
-  pick(x, n, best, at, numbers > 0 ? (numbers - 1) / 2 : 0);
+  const int64_t middle = numbers > 0 ? (numbers - 1) / 2 : 0;
+  std::iota(at, at + n, int64_t{0});
+  std::nth_element(at, at + middle, at + n, [x](int64_t a, int64_t b) {
+    return less(x[a], x[b]) || (a < b && !less(x[b], x[a]));  // of equal ones the first
+  });
+  at[0] = at[middle];
+  best[0] = x[at[0]];
 }
 aclnnStatus check_median_dim(Call& c) {
   using P = params::MedianDim;
