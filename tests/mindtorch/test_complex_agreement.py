@@ -123,6 +123,17 @@ ON_NPU = {
 }
 
 
+def test_complex_numbers_on_npu_are_accurate_on_both_sides_and_have_eight_dims():
+    def run(t):
+        device = "npu" if t is mindtorch else "cpu"
+        x = t.tensor([-0.9 + 0.01j, 0.9 - 0.01j, -3 + 0.5j, -1.4 + 1e-3j], dtype=t.complex64)
+        eight = t.ones((1,) * 7 + (2,), dtype=t.float64).to(device)
+        values = [x.to(device).atanh(), x.to(device).atan(), t.complex(eight, eight * 2)]
+        return [v.cpu() for v in values] + [t.tensor(t.nan).angle()]
+
+    agree(run, digits=6)
+
+
 @pytest.mark.parametrize("name", ON_NPU)
 def test_complex_numbers_on_npu_are_computed_by_their_parts(name):
     def run(t):
