@@ -48,7 +48,7 @@ class AttributeWatch:
     def leave(self) -> None:
         """A mode is off again."""
         with self._lock:
-            self._modes -= 1
+            self._modes = max(self._modes - 1, 0)  # an interrupt may have ended `enter` early
             if not self._modes:
                 for function, (code, defaults) in self._codes.items():
                     function.__code__ = code

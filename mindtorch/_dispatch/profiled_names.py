@@ -38,7 +38,7 @@ def profiled_whole(op: Op, values: Sequence[Any]) -> Any:
     """A composite's result, of a call that profilers see around those of its rows.
 
     NotImplemented where they see none: inside that call, and for functions that are no operators
-    of torch.
+    of torch. A row of the operator's own name is seen itself.
     """
     if LOCAL.entered is op:
         LOCAL.entered = None
@@ -46,13 +46,16 @@ def profiled_whole(op: Op, values: Sequence[Any]) -> Any:
     name = operator_name(op)
     if name is None or name in _BROUGHT:
         return NotImplemented
+    seen: set[str] = set()
+    key, profilers = f"aten::{name}", LOCAL.profilers
     before, LOCAL.entered, start = LOCAL.entered, op, perf_counter()
+    LOCAL.profilers = (*profilers, lambda row, *_: seen.add(row))
     try:
         return op.entry("aten")(*values)
     finally:
-        stop, LOCAL.entered = perf_counter(), before
-        for note in LOCAL.profilers:
-            note(f"aten::{name}", start, stop, values)
+        stop, LOCAL.entered, LOCAL.profilers = perf_counter(), before, profilers
+        for note in profilers if key not in seen else ():
+            note(key, start, stop, values)
 
 
 def _product(left: Any, right: Any) -> str:

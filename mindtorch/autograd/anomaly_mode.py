@@ -83,13 +83,13 @@ _running: list[_Traces] = []
 
 
 def _set(mode: bool, check_nan: bool) -> None:
+    if mode and not _running:  # before the state is set, which an interrupt here would leave on
+        traces = _Traces()
+        traces.__enter__()
+        _running.append(traces)
     STATE.on, STATE.check_nan = mode, check_nan
     STATE.mark = _mark_results if mode else None
-    if mode and not _running:
-        traces = _Traces()
-        _running.append(traces)
-        traces.__enter__()
-    elif not mode and _running:
+    if not mode and _running:
         _running.pop().__exit__(None, None, None)
 
 
