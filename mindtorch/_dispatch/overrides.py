@@ -104,7 +104,7 @@ _FUNCTIONS = frozenset(("function", "nn", "nn_", *SPACES))
 
 
 # Methods of operators that torch's own are not called after; `x + y` is Tensor.add.
-_OF_OPERATORS = {
+OF_OPERATORS = {
     "bitwise_and": "__and__", "bitwise_not": "__invert__", "bitwise_or": "__or__",
     "bitwise_xor": "__xor__", "eq": "__eq__", "floor_divide": "__floordiv__", "pow": "__pow__",
 }  # fmt: skip
@@ -114,7 +114,7 @@ def _method(op: Op, form: str) -> Callable[..., Any] | None:
     """The method that a call of these forms is of; None where its arguments stand otherwise."""
     name = op.base_name
     if form == "operator":
-        name = _OF_OPERATORS.get(name, name)
+        name = OF_OPERATORS.get(name, name)
     elif form != "method":
         return None
     return getattr(Tensor, name, None) if op.schema.args[0].name == "self" else None
@@ -470,7 +470,7 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
         owner = Tensor if space == "Tensor" else import_module(place.replace("torch", "mindtorch"))
         candidates = [name.removeprefix(f"{space}_")]
         if owner is Tensor:
-            candidates += [f"__{name}__", _OF_OPERATORS.get(name, name)]
+            candidates += [f"__{name}__", OF_OPERATORS.get(name, name)]
         for candidate in candidates:
             if getattr(owner, candidate, None) is f:
                 return f"{place}.{candidate}"

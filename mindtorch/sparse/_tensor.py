@@ -14,6 +14,7 @@ import mindtorch
 
 from .._compat.refusals import without_kernel
 from .._compat.warn_once import warn_once
+from .._dispatch.overrides import OF_OPERATORS
 from .._functional.printing import OPTIONS, values_text
 from .._functional.queries import (
     layout,
@@ -39,6 +40,9 @@ Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
 
 
+_BY_OPERATOR = {method: name for name, method in OF_OPERATORS.items()}
+
+
 class SparseTensor(Tensor):
     """A tensor that keeps what is not zero; made by torch.sparse_coo_tensor and its kin."""
 
@@ -54,6 +58,7 @@ class SparseTensor(Tensor):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         name = getattr(func, "__name__", str(func))
+        name = _BY_OPERATOR.get(name, name)
         handler = HANDLERS.get(name)
         if handler is None:
             tensors = (*args, *(kwargs or {}).values())
