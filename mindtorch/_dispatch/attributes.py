@@ -66,8 +66,6 @@ class AttributeWatch:
         original = FunctionType(code, function.__globals__, code.co_name, function.__defaults__)
         original.__kwdefaults__ = defaults
         called = member.__get__ if is_property else member
-        if name in _SPECIAL:
-            function.__name__ = name
 
         def ask(self_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             caller = sys._getframe(2).f_code.co_filename

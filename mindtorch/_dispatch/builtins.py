@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from .._tensor.slots import TensorSlots, builtin, descriptor
+from .._tensor.subclass import ASKING_OPERATORS
 
 # Functions of torch that are written in Python there: they hand on what has a default by name.
 FUNCTIONS = frozenset((
@@ -85,7 +86,11 @@ def public(function: Any, name: str, space: str = "", second: bool = False) -> A
 
 def method(function: Any, name: str) -> Any:
     """What Tensor has for a function under a name."""
-    if not isfunction(function) or name in _METHODS:
+    if not isfunction(function):
+        return function
+    if name in _METHODS:
+        if name in ASKING_OPERATORS:  # classes are asked for it by the name that torch's has
+            function.__name__ = "__rdiv__" if name == "__rtruediv__" else name
         return function
     value = descriptor(function, name, _doc(function, name))
     setattr(TensorSlots, name, value)  # where pickles of it look

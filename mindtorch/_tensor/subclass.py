@@ -129,14 +129,10 @@ ASKING_OPERATORS = frozenset((
 def asking_operator(tensor: Any, name: str) -> Callable[..., Any]:
     """A method of a subclass that Python calls by an operator: the class is asked first."""
 
-    public = "__rdiv__" if name == "__rtruediv__" else name
-
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         func = getattr(tensor, name)
         if LOCAL.off:
             return func(self, *args, **kwargs)
-        if hasattr(func, "__code__"):
-            func.__name__ = public
         try:
             return DOOR["hand_over"](func, (self,), (self, *args), kwargs)
         except TypeError:  # Python asks the other operand, as after torch's own operators

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import mindtorch
+from mindtorch._tensor.subclass import ASKING_OPERATORS
 from tests.mindtorch.agreement import agree
 
 REFUSED = (
@@ -189,6 +190,16 @@ def test_functions_and_methods_are_of_torchs_kinds():
     assert other.keys() == {n for names in OTHER_KINDS.values() for n in names.split()}, other
 
 
+def test_operators_bear_torchs_names_whether_a_class_was_asked_or_not():
+    torch = pytest.importorskip("torch", reason="torch is the oracle of names")
+    (mindtorch.eye(2).to_sparse().coalesce() // 2).values()
+    ours, theirs = (
+        {n: getattr(m.Tensor, n).__name__ for n in sorted(ASKING_OPERATORS)}
+        for m in (mindtorch, torch)
+    )
+    assert ours == theirs
+
+
 def test_functions_of_c_do_not_bind_and_are_pickled_and_copied_by_name():
     pytest.importorskip("torch")
     names = (
@@ -197,11 +208,11 @@ def test_functions_of_c_do_not_bind_and_are_pickled_and_copied_by_name():
     )  # fmt: skip
     program = """
 import copy, operator, pickle, torch
-def shown(f):
+def described(f):
     same = pickle.loads(pickle.dumps(f)) is f, copy.deepcopy(f) is f
     home = getattr(f, "__module__", 0), f.__qualname__, f.__text_signature__
     return repr(f).partition(" at 0x")[0], same, home
-print([shown(operator.attrgetter(name)(torch)) for name in NAMES])
+print([described(operator.attrgetter(name)(torch)) for name in NAMES])
 class Module:
     activation, linear = torch.tanh, torch.nn.functional.linear
 print(Module().activation(torch.ones(2)), Module().linear(torch.ones(1, 2), torch.ones(3, 2)))
