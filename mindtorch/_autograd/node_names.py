@@ -249,12 +249,9 @@ def write_whole(target: Tensor, value: Tensor) -> Tensor:
     node, before = value._fn, target._fn
     target.copy_(value)
     if hasattr(node, "op") and hasattr(target._fn, "op"):
-        state = vars(target._fn)
-        state["label"], state["inputs"] = (
-            node.name(),
-            tuple(
-                to[0].edges[0] if to and _copies(to[0], before) else to for to in node.next_edges()
-            ),
+        vars(target._fn)["label"] = node.name()
+        vars(target._fn)["inputs"] = tuple(
+            to[0].edges[0] if to and _copies(to[0], before) else to for to in node.next_edges()
         )
     return target
 

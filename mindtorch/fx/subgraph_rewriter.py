@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..nn.modules.module import Module
@@ -86,13 +87,11 @@ def _copy_state(gm: GraphModule, replacement: Module) -> None:
     for node in gm.graph.nodes:
         if node.op not in ("call_module", "get_attr") or _has(gm, str(node.target)):
             continue
-        value: Any = replacement
-        for part in str(node.target).split("."):
-            value = getattr(value, part)
+        value = copy.deepcopy(attrgetter(str(node.target))(replacement))
         if isinstance(value, Module):
-            gm.add_submodule(str(node.target), copy.deepcopy(value))
+            gm.add_submodule(str(node.target), value)
         else:
-            setattr(gm, str(node.target), copy.deepcopy(value))
+            setattr(gm, str(node.target), value)
     gm.graph.lint()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
-from .spec import SHORT_FLOATS, NoNumbers, aten
+from .spec import SHORT_FLOATS, NoNumbers, aten, in_dtypes
 
 # Whether a call's `self` is of real numbers, which CANN's operator takes.
 is_real = NoNumbers(lambda args: args["self"].dtype.category != dt.COMPLEX)
@@ -20,27 +20,33 @@ is_real = NoNumbers(lambda args: args["self"].dtype.category != dt.COMPLEX)
 # Elements of what a product of float64 or integers may multiply out: 512 MiB of float64. What is
 # larger goes to CANN, whose refusal says to cast.
 _MOST_PRODUCTS = 1 << 26
-_ON_MATRIX_UNIT = frozenset(f"torch.{d}" for d in SHORT_FLOATS)
 
 
 def on_matrix_unit(left: str) -> NoNumbers:
     """Whether CANN's product takes the call whose left matrix is `left`: its halves and float32
     (aclnnMatmul document), and what `multiplied` would need too much memory for."""
 
-    def taken(args: dict[str, Any]) -> bool:
-        geom, out = args[left], args["out"]
-        if str(geom.dtype) in _ON_MATRIX_UNIT:
+    on_unit = in_dtypes(left, *SHORT_FLOATS)
+
+    def accepted(args: dict[str, Any]) -> bool:
+        if on_unit(args):
             return True
+        geom, out = args[left], args["out"]
         count = out.numel * (geom.shape[-1] if geom.ndim else 1)
         return geom.dtype is not dt.complex64 and count > _MOST_PRODUCTS
 
-    return NoNumbers(taken)
+    return NoNumbers(accepted)
 
 
 def below_double(name: str = "out") -> NoNumbers:
     """Whether the tensor `name` of a call is neither of float64 nor of complex128, which documents
     of many operators do not list: the row's `lower` then computes it from those that do."""
     return NoNumbers(lambda args: args[name].dtype not in (dt.float64, dt.complex128))
+
+
+_below_double = below_double()
+# Whether a call's `self` is of real numbers, and its result of no float64.
+is_real_below_double = NoNumbers(lambda args: is_real(args) and _below_double(args))
 
 
 def multiplied(product: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:

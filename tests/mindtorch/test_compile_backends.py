@@ -81,5 +81,5 @@ def test_a_tensor_of_the_outside_is_read_as_the_graph_so_far_wrote_it():
                 count.mul_(3)
                 return x + count + number
 
-            found = [step(t.ones(1)).item() for _ in range(2)]
-            assert found == {"bool": [5, 14], "compared": [9, 20]}.get(name, [5, 17]), (name, t)
+            results = [step(t.ones(1)).item() for _ in range(2)]
+            assert results == {"bool": [5, 14], "compared": [9, 20]}.get(name, [5, 17]), (name, t)

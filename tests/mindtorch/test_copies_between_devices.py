@@ -33,11 +33,11 @@ def test_a_conversion_by_dtype_then_device_is_refused_as_in_torch():
 def test_a_storage_changes_its_size_under_its_tensors(device):
     x = mindtorch.arange(6.0).to(device)
     tail, storage = x[4:], x.untyped_storage()
-    kept = storage.clone()
+    before = storage.clone()
     storage.fill_(0)
     assert x.sum() == 0
-    assert kept.tolist() == kept.cpu().tolist() != storage.tolist()
-    storage.copy_(kept)
+    assert before.tolist() == before.cpu().tolist() != storage.tolist()
+    storage.copy_(before)
     storage.resize_(0)
     assert storage.nbytes() == 0
     assert x.shape == (6,)

@@ -126,8 +126,8 @@ def test_functions_of_float32_are_those_of_float64_rounded(name):
         space = t.special if spaces else t
         return getattr(space, last)(*((x, x.flip(0)) if two else (x,)))
 
-    drawn = mindtorch.linspace(low, high, 1000)
-    for x in (drawn, drawn[:7]):
+    values = mindtorch.linspace(low, high, 1000)
+    for x in (values, values[:7]):
         wide = value(mindtorch, x.double())
         error = (value(mindtorch, x).double() - wide).abs()
         step = mindtorch.nextafter(wide.float(), wide.float() * 2) - wide.float()

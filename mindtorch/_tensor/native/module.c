@@ -290,7 +290,7 @@ static PyObject* forward_bound(
 ALL(ENTRY)
 static const PyCFunction entry_points[ENTRIES] = {ALL(ADDRESS)};
 
-static char* kept(const char* text) {
+static char* duplicate(const char* text) {
   char* copy = text ? PyMem_Malloc(strlen(text) + 1) : NULL;
   return copy ? strcpy(copy, text) : NULL;
 }
@@ -302,8 +302,8 @@ static PyMethodDef* next_entry(PyObject* function, const char* name, const char*
     return NULL;
   }
   PyMethodDef* entry = &entries[entry_count];
-  entry->ml_name = kept(name);
-  entry->ml_doc = kept(doc);
+  entry->ml_name = duplicate(name);
+  entry->ml_doc = duplicate(doc);
   entry->ml_meth = entry_points[entry_count];
   entry->ml_flags = METH_FASTCALL | METH_KEYWORDS;
   if (!entry->ml_name) return (PyMethodDef*)PyErr_NoMemory();

@@ -53,8 +53,8 @@ def words(name, where: SourcePlaces):
 
 
 def test_an_operator_lies_in_folders_of_one_word():
-    found = {name: set(words(name, places(name))) for name in OPERATORS}
-    assert not {name: several for name, several in found.items() if len(several) > 1}
+    spellings = {name: set(words(name, places(name))) for name in OPERATORS}
+    assert not {name: several for name, several in spellings.items() if len(several) > 1}
 
 
 def test_every_operator_with_a_kernel_has_a_row():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from ...graph import Graph
@@ -115,12 +116,11 @@ class SubgraphMatcher:
 
     @staticmethod
     def _same_attribute(p: Node, g: Node) -> bool:
-        values: list[Any] = [p.graph.owning_module, g.graph.owning_module]
-        for at, node in enumerate((p, g)):
-            for part in str(node.target).split(".") if values[at] is not None else ():
-                values[at] = getattr(values[at], part)
-        known = values[0] is not None and values[1] is not None
-        return type(values[0]) is type(values[1]) if known else p.target == g.target
+        theirs, ours = p.graph.owning_module, g.graph.owning_module
+        if theirs is None or ours is None:
+            return p.target == g.target
+        values = [attrgetter(str(n.target))(m) for n, m in ((p, theirs), (g, ours))]
+        return type(values[0]) is type(values[1])
 
     def _same_node(self, p: Node, g: Node, match: InternalMatch, name: str = "") -> bool:
         nodes = match.nodes_map

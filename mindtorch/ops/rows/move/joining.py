@@ -7,7 +7,7 @@ from math import prod
 
 from ...._tensor.dtype import int32, int64
 from ...._tensor.geometry import format_strides
-from ...complex_parts import below_double, in_pairs, is_real, rolled
+from ...complex_parts import in_pairs, is_real_below_double, rolled
 from ...rules import LAST, as_images, channels_last, preserved
 from ...samples import FLOATS
 from ...words import *
@@ -436,10 +436,6 @@ def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = 
     return as_images(self.shape, self) if dims else self.fresh()
 
 
-def _rolls(args: dict[str, Any]) -> bool:
-    return is_real(args) and below_double()(args)
-
-
 def _roll_wide(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
     """roll of float64, which aclnnRoll's document does not list."""
     shifts, dims = (((n,) if isinstance(n, int) else n) for n in (shifts, dims))
@@ -460,7 +456,7 @@ op(
     infer=_roll_rule,
     cpu=_roll,
     compute="raw",
-    aclnn=call("aclnnRoll", "self", "shifts", "dims", "out", when=_rolls),
+    aclnn=call("aclnnRoll", "self", "shifts", "dims", "out", when=is_real_below_double),
     lower=lambda self, *args: (in_pairs(rolled) if self.is_complex() else _roll_wide)(self, *args),
     grad={
         "self": lambda grad, shifts, dims: aten.roll(grad, tuple(-s for s in shifts), dims)

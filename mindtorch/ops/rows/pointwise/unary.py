@@ -20,7 +20,7 @@ from ...._tensor.dtype import (
     from_numpy_dtype,
 )
 from ... import complex_functions
-from ...complex_parts import below_double, is_real
+from ...complex_parts import below_double, is_real, is_real_below_double
 from ...rules import (
     ANY_NUMBERS,
     WHOLE,
@@ -66,7 +66,7 @@ def _c(value: Tensor) -> Tensor:
 
 def _plain(by_parts: object, double: object) -> NoNumbers | None:
     if double:
-        return NoNumbers(lambda args: is_real(args) and args["out"].dtype is not float64)
+        return is_real_below_double
     return is_real if by_parts else None
 
 
