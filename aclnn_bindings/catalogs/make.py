@@ -15,10 +15,10 @@ from typing import Any
 
 from aclnn_bindings.interface import releases
 from aclnn_bindings.interface.compact import write
+from aclnn_bindings.interface.releases import PHASE_1
 
 HERE = Path(__file__).parent
 Facts = dict[str, Any]
-PHASE_1 = "GetWorkspaceSize"
 DTYPES = {
     "f32": "FLOAT", "f16": "FLOAT16", "f64": "DOUBLE", "bf16": "BFLOAT16",
     "i4": "INT4", "i8": "INT8", "i16": "INT16", "i32": "INT32", "i64": "INT64",

@@ -136,7 +136,9 @@ def read(version: str) -> dict[str, Any]:
         )
     try:
         data = dict(json.loads(path.read_text(encoding="utf-8")))
-        return releases.expand(read(data["base"]), data) if "base" in data else data
+        if "base" in data:
+            return releases.expand(read(data["base"]), data)
+        return {**data, "functions": releases.unfold(data["functions"])}
     except (KeyError, ValueError) as error:
         raise CatalogError(f"{path}: {error}; write it again or remove it") from None
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from . import atomic_write
+from . import atomic_write, releases
 from .signature import Declarations, Direction, Param, Signature, Struct
 
 _FLOWS: Final = {Direction.IN: "i", Direction.OUT: "o", Direction.INOUT: "b"}
@@ -82,6 +82,8 @@ def _struct(struct: Struct) -> list[Any]:
 def write(path: Path, catalog: Mapping[str, Any]) -> None:
     """JSON with one entry a line for tables, so that a change shows as the lines it touches."""
     lines = []
+    if "functions" in catalog:
+        catalog = {**catalog, "functions": releases.fold(catalog["functions"])}
     for key, value in catalog.items():
         if isinstance(value, dict) and len(value) > 20:
             body = ",\n".join(f"{json.dumps(k)}:{_small(v)}" for k, v in value.items())

@@ -13,17 +13,41 @@ Catalog = dict[str, Any]
 Rows = Mapping[str, list[str]]
 TABLES: Final = ("headers", "enums", "constants", "typedefs", "structs", "functions", "products")
 LISTS: Final = ("deprecated", "generated")
+PHASE_1: Final = "GetWorkspaceSize"
+# What most operators declare for their second phase, behind its result and header.
+_PHASE_2: Final = ("void *|workspace|i|", "uint64_t|workspaceSize|i|",
+                   "aclOpExecutor *|executor|i|", "aclrtStream|stream|i|")  # fmt: skip
+
+
+def fold(functions: Rows) -> dict[str, list[str]]:
+    """The functions of a catalog without the second phases that `unfold` puts back."""
+    common = _second_phases(functions)
+    return {name: row for name, row in functions.items() if common.get(name) != row}
+
+
+def unfold(functions: Rows) -> dict[str, list[str]]:
+    """Functions as a file lists them, by name, with the second phases that it leaves out."""
+    return dict(sorted({**_second_phases(functions), **functions}.items()))
+
+
+def _second_phases(functions: Rows) -> dict[str, list[str]]:
+    return {
+        name.removesuffix(PHASE_1): [*row[:2], *_PHASE_2]
+        for name, row in functions.items()
+        if name.endswith(PHASE_1)
+    }
 
 
 def expand(base: Mapping[str, Any], release: Mapping[str, Any]) -> Catalog:
     """The whole catalog of `release`, which is stored as what differs from `base`."""
     whole = {**base, **{k: v for k, v in release.items() if k not in (*TABLES, "removed")}}
     whole["dtype_sets"] = [*base["dtype_sets"], *release["dtype_sets"]]
+    folded = {**base, "functions": fold(base["functions"])}
     for table in TABLES:
         lacks = frozenset(release["removed"].get(table, "").split())
-        entries = {**base.get(table, {}), **release.get(table, {})}
+        entries = {**folded.get(table, {}), **release.get(table, {})}
         whole[table] = {name: entries[name] for name in sorted(entries) if name not in lacks}
-    return whole
+    return {**whole, "functions": unfold(whole["functions"])}
 
 
 def difference(
@@ -36,7 +60,8 @@ def difference(
     """
     sets = _Sets(base["dtype_sets"], whole["dtype_sets"])
     settled = _settled({} if exact else base["functions"], whole["functions"], sets)
-    released = {**whole, "functions": settled}
+    base = {**base, "functions": fold(base["functions"])}
+    released = {**whole, "functions": fold(settled)}
     release = {k: v for k, v in whole.items() if k not in (*TABLES, *LISTS)}
     release |= {"base": name, "dtype_sets": sets.added, "removed": {}}
     for table in TABLES:

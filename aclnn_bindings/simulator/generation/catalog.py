@@ -13,6 +13,9 @@ MAX_WORKSPACE = "GetMaxWorkspaceSize"  # some operators also tell it, with the s
 IMAGES = "acldvppop/"  # the headers of image operators, which only older releases publish
 # The catalog's dtype names are those of aclDataType without prefix, except this one.
 ACL_SPELLING = {"BFLOAT16": "BF16"}
+# The parameters of second phases that a catalog leaves out (`catalogs/README.md`).
+PHASE_2 = ("void *|workspace|i|", "uint64_t|workspaceSize|i|",
+           "aclOpExecutor *|executor|i|", "aclrtStream|stream|i|")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +113,12 @@ def load(folder: Path) -> Catalog:
         if data["format"] != 1:
             raise ValueError(f"catalog {name}: format {data['format']}, expected 1")
     sets = [tuple(s.split()) for s in raw["dtype_sets"]]
+    phases = [(n, row) for n, row in raw["functions"].items() if n.endswith(WORKSPACE)]
+    seconds = {n.removesuffix(WORKSPACE): [*row[:2], *PHASE_2] for n, row in phases}
+    functions = sorted({**seconds, **raw["functions"]}.items())
     return Catalog(
         version=raw["version"],
-        functions={n: _function(n, row, sets) for n, row in raw["functions"].items()},
+        functions={n: _function(n, row, sets) for n, row in functions},
         enums=raw["enums"],
         constants=raw["constants"],
         typedefs=raw["typedefs"],
