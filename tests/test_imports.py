@@ -15,7 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 # for torch's programs (`_compat`), tables and texts stand where they are read; the rest is on top.
 FLOORS = {
     "mindtorch": (
-        ("_compat.refusals", "_compat.absent_modules", "_compat.class_names"),
+        (
+            "_compat.refusals",
+            "_compat.absent_modules",
+            "_compat.class_names",
+            "_compat.method_names",
+        ),
         ("_compat.invalid_arguments",),
         ("_tensor",),
         ("ops", "_compat.unsupported_dtypes"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.method_names import written_out
 from .._tensor.tensor import Tensor
 from . import constraints
 from .distribution import Parameter
@@ -15,6 +16,7 @@ from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
 
 
+@written_out("__init__")
 class Half(TransformedDistribution):
     """|x|, where x lies around 0 by a scale."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import mindtorch
 
+from .._compat.method_names import written_out
 from .._tensor.tensor import Tensor
 from .._tensor.types import Shape
 from . import constraints
@@ -16,6 +17,7 @@ from .distribution import Distribution, ExponentialFamily, Parameter, broadcast_
 EULER = 0.57721566490153286060
 
 
+@written_out("__init__")
 class _LocScale(Distribution):
     arg_constraints = {
         "loc": constraints.real,

@@ -8,6 +8,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._compat.method_names import write_out, written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 
+@written_out("__init__", "extra_repr")
 class _Inplace(Module):
     """An activation whose only setting is whether it writes in place."""
 
@@ -229,6 +231,10 @@ class CELU(ELU):
         return F.celu(input, self.alpha, inplace=self.inplace)
 
 
+for _name in ("__init__", "extra_repr"):
+    write_out(CELU, _name)
+
+
 class LeakyReLU(Module):
     """x where x > 0, else negative_slope · x."""
 
@@ -292,6 +298,7 @@ class Softplus(Module):
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
+@written_out("__init__", "extra_repr")
 class _Shrink(Module):
     """An activation with a zone of zeros of half width lambd."""
 
@@ -363,6 +370,7 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
+@written_out("__init__", "__setstate__")
 class _AlongDim(Module):
     """A softmax along `dim`."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._compat.method_names import written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
@@ -18,6 +19,7 @@ from .module import Module
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
+@written_out("__init__")
 class _NormBase(Module):
     """Scale, shift and running statistics of C channels."""
 

@@ -9,6 +9,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ..._compat.method_names import written_out
 from ..._tensor.tensor import Tensor
 from ._parameter_containers import ParameterDict, ParameterList
 from .module import Module, _indented
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
+@written_out("__iter__", "__len__", "__setitem__", "__delitem__", "append", "insert", "pop")
 class _Indexed(Module):
     """Children under the names "0", "1", …, in order."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from types import FunctionType
 from typing import Any
 
 import mindtorch
 
+from ..._compat.method_names import written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -145,17 +145,7 @@ def _check(
         )
 
 
-def _own_init(layer: type[_ConvNd]) -> None:
-    """A copy of `__init__` under the layer's name, which errors of its arguments give."""
-    shared = layer.__init__
-    initializer = FunctionType(
-        shared.__code__, shared.__globals__, "__init__", shared.__defaults__, shared.__closure__
-    )
-    initializer.__qualname__ = f"{layer.__name__}.__init__"
-    initializer.__annotations__ = shared.__annotations__
-    type.__setattr__(layer, "__init__", initializer)
-
-
+@written_out("__init__", "forward")
 class _Conv(_ConvNd):
     """The convolutions that shrink."""
 
@@ -220,6 +210,7 @@ class Conv3d(_Conv):
     _n = 3
 
 
+@written_out("__init__", "forward")
 class _ConvTransposeNd(_ConvNd):
     """The convolutions that grow: gradients of the others."""
 
@@ -319,7 +310,3 @@ class ConvTranspose3d(_ConvTransposeNd):
     """`[N, C, D, H, W]` → `[N, O, D', H', W']`."""
 
     _n = 3
-
-
-for _layer in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d):
-    _own_init(_layer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._compat.method_names import written_out
 from ..._tensor.tensor import Tensor
 from ...ops.sizes import _ntuple
 from .. import functional as F
@@ -12,6 +13,7 @@ from .module import Module
 __all__ = ["FractionalMaxPool2d", "FractionalMaxPool3d"]
 
 
+@written_out("__init__", "forward")
 class _FractionalMaxPool(Module):
     """Windows at pseudo-random places; `_n` is the number of spatial dims."""
 

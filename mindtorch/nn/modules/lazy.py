@@ -6,6 +6,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._compat.method_names import written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -119,7 +120,8 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
             _materialize(self, {"weight": shape, "bias": (self.out_features,)})
 
 
-class _LazyConv(LazyModuleMixin, _ConvNd):
+@written_out("__init__")
+class _LazyConvXdMixin(LazyModuleMixin, _ConvNd):
     """What the lazy convolutions share; `cls_to_become` says how many spatial dims there are."""
 
     def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
@@ -157,7 +159,7 @@ class _LazyConv(LazyModuleMixin, _ConvNd):
         _materialize(self, {"weight": (*pair, *self.kernel_size), "bias": (self.out_channels,)})
 
 
-class _LazyNorm(LazyModuleMixin, _NormBase):
+class _LazyNormBase(LazyModuleMixin, _NormBase):
     """What the lazy normalizations share."""
 
     def __init__(
@@ -196,73 +198,73 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
             _materialize(self, dict.fromkeys(names, shape))
 
 
-class LazyConv1d(_LazyConv, conv.Conv1d):
+class LazyConv1d(_LazyConvXdMixin, conv.Conv1d):
     """Conv1d that takes its channels from its first input."""
 
     cls_to_become = conv.Conv1d
 
 
-class LazyConv2d(_LazyConv, conv.Conv2d):
+class LazyConv2d(_LazyConvXdMixin, conv.Conv2d):
     """Conv2d that takes its channels from its first input."""
 
     cls_to_become = conv.Conv2d
 
 
-class LazyConv3d(_LazyConv, conv.Conv3d):
+class LazyConv3d(_LazyConvXdMixin, conv.Conv3d):
     """Conv3d that takes its channels from its first input."""
 
     cls_to_become = conv.Conv3d
 
 
-class LazyConvTranspose1d(_LazyConv, conv.ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvXdMixin, conv.ConvTranspose1d):
     """ConvTranspose1d that takes its channels from its first input."""
 
     cls_to_become = conv.ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConv, conv.ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvXdMixin, conv.ConvTranspose2d):
     """ConvTranspose2d that takes its channels from its first input."""
 
     cls_to_become = conv.ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConv, conv.ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvXdMixin, conv.ConvTranspose3d):
     """ConvTranspose3d that takes its channels from its first input."""
 
     cls_to_become = conv.ConvTranspose3d
 
 
-class LazyBatchNorm1d(_LazyNorm, batchnorm.BatchNorm1d):
+class LazyBatchNorm1d(_LazyNormBase, batchnorm.BatchNorm1d):
     """BatchNorm1d that takes its channels from its first input."""
 
     cls_to_become = batchnorm.BatchNorm1d
 
 
-class LazyBatchNorm2d(_LazyNorm, batchnorm.BatchNorm2d):
+class LazyBatchNorm2d(_LazyNormBase, batchnorm.BatchNorm2d):
     """BatchNorm2d that takes its channels from its first input."""
 
     cls_to_become = batchnorm.BatchNorm2d
 
 
-class LazyBatchNorm3d(_LazyNorm, batchnorm.BatchNorm3d):
+class LazyBatchNorm3d(_LazyNormBase, batchnorm.BatchNorm3d):
     """BatchNorm3d that takes its channels from its first input."""
 
     cls_to_become = batchnorm.BatchNorm3d
 
 
-class LazyInstanceNorm1d(_LazyNorm, instancenorm.InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyNormBase, instancenorm.InstanceNorm1d):
     """InstanceNorm1d that takes its channels from its first input."""
 
     cls_to_become = instancenorm.InstanceNorm1d
 
 
-class LazyInstanceNorm2d(_LazyNorm, instancenorm.InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyNormBase, instancenorm.InstanceNorm2d):
     """InstanceNorm2d that takes its channels from its first input."""
 
     cls_to_become = instancenorm.InstanceNorm2d
 
 
-class LazyInstanceNorm3d(_LazyNorm, instancenorm.InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyNormBase, instancenorm.InstanceNorm3d):
     """InstanceNorm3d that takes its channels from its first input."""
 
     cls_to_become = instancenorm.InstanceNorm3d

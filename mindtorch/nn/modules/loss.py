@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..._compat.method_names import written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -301,6 +302,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         )
 
 
+@written_out("__init__")
 class _MarginLoss(_Loss):
     """What keeps a margin."""
 

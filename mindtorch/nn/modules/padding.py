@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._compat.method_names import written_out
 from ..._tensor.tensor import Tensor
 from ...ops.sizes import _ntuple
 from .. import functional as F
@@ -14,6 +15,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@written_out("forward", "extra_repr")
 class _Pad(Module):
     """Pads n spatial dims by (left, right) pairs, last dimension first."""
 
@@ -32,6 +34,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
+@written_out("__init__")
 class _ConstantPadNd(_Pad):
     _mode = "constant"
     value: float
@@ -65,6 +68,7 @@ class ConstantPad3d(_ConstantPadNd):
     _n = 3
 
 
+@written_out("__init__", "extra_repr")
 class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__(padding, 0.0)
@@ -91,6 +95,7 @@ class ZeroPad3d(_ZeroPad):
     _n = 3
 
 
+@written_out("__init__")
 class _ReflectionPadNd(_Pad):
     _mode = "reflect"
 
@@ -113,6 +118,7 @@ class ReflectionPad3d(_ReflectionPadNd):
     _n = 3
 
 
+@written_out("__init__")
 class _ReplicationPadNd(_Pad):
     _mode = "replicate"
 
@@ -135,6 +141,7 @@ class ReplicationPad3d(_ReplicationPadNd):
     _n = 3
 
 
+@written_out("__init__")
 class _CircularPadNd(_Pad):
     _mode = "circular"
 

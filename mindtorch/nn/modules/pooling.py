@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._compat.method_names import written_out
 from ..._tensor.tensor import Tensor
 from ...ops.sizes import _ntuple
 from .. import functional as F
@@ -76,6 +77,7 @@ class MaxPool3d(_MaxPoolNd):
         return F.max_pool3d(input, *self._arguments())
 
 
+@written_out("__init__", "forward")
 class _MaxUnpoolNd(Module):
     _n: int
 
@@ -147,6 +149,7 @@ class AvgPool1d(_AvgPoolNd):
         )
 
 
+@written_out("__init__")
 class _AvgPoolDivided(_AvgPoolNd):
     def __init__(
         self,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import mindtorch
 
+from ..._compat.method_names import written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
+@written_out("reset_parameters")
 class _Table(Module):
     """A weight `[num_embeddings, embedding_dim]` with an optional row of zeros at `padding_idx`."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._compat.method_names import written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
@@ -50,6 +51,7 @@ def _copies(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
+@written_out("__setstate__")
 class _Layer(Module):
     """Feed-forward part and norms that encoder and decoder layers share."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._compat.method_names import written_out
 from ..._tensor.tensor import Tensor
 from ..modules.module import Module
 
@@ -185,6 +186,7 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
+@written_out("__init__")
 class _Unstructured(BasePruningMethod):
     def __init__(self, amount: float):
         _count(amount, 1 << 62)

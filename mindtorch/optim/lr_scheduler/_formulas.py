@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..._compat.method_names import written_out
 from ..optimizer import Optimizer
 from ._base import LRScheduler
 
 
+@written_out("__init__", "state_dict", "load_state_dict")
 class _ByFunction(LRScheduler):
     """A schedule given by one function per group."""
 

@@ -1,5 +1,6 @@
 """Modules, their hooks and functions given what does not fit: classes, texts, warnings of torch."""
 
+import operator
 import re
 import warnings
 
@@ -145,3 +146,25 @@ HOOK_CASES = [
 @pytest.mark.parametrize("text", [*OTHERS, *HOOK_CASES])
 def test_modules_and_hooks_refuse_as_torch_does(text):
     assert outcome(mindtorch, text) == outcome(torch, text)
+
+
+# CrossMapLRN2d and NLLLoss2d are other classes of ours under their former names.
+OTHERWISE = {"CrossMapLRN2d", "NLLLoss2d", "SyncBatchNorm"}
+PLACES = ("nn", "optim", "optim.lr_scheduler", "utils.data", "distributions")
+
+
+def test_errors_of_arguments_name_the_class_that_torch_names():
+    different = []
+    for place in PLACES:
+        ours, theirs = (operator.attrgetter(place)(t) for t in (mindtorch, torch))
+        for name, cls in vars(theirs).items():
+            if not isinstance(cls, type) or name in OTHERWISE or not hasattr(ours, name):
+                continue
+            for method in ("__init__", "forward", "step", "append", "insert", "extra_repr"):
+                names = [
+                    getattr(getattr(getattr(t, name), method, None), "__qualname__", "")
+                    for t in (ours, theirs)
+                ]
+                if names[0] != names[1] and "object." not in names[1]:
+                    different.append((place, *names))
+    assert different == []

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 import mindtorch as torch
 from mindtorch import Tensor, nn
+from mindtorch._compat.method_names import written_out
 from mindtorch._quantized import QuantizedTensor
 from mindtorch.nn import functional as F
 from mindtorch.nn.modules.utils import _pair, _single, _triple
@@ -18,6 +19,7 @@ from .utils import WeightedQuantizedModule, _quantize_weight
 _CONVS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 
 
+@written_out("__init__", "forward")
 class _ConvNd(WeightedQuantizedModule):
     """A convolution of quint8 with qint8 weights; the result has `scale` and `zero_point`."""
 
