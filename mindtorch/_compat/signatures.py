@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
+from .._tensor.text_files import text_beside
 from ..ops.source import compiled
 from .argument_parser import FunctionSignature, signature
 
@@ -18,7 +18,7 @@ _OUT = re.compile(r"(, \*)?, Tensor(List)?(\[\d\])? out=None")
 
 @functools.cache
 def _table() -> dict[str, list[str]]:
-    return parsed(Path(__file__).with_name("signatures.txt").read_text())
+    return parsed(text_beside(__file__, "signatures.txt"))
 
 
 def parsed(text: str) -> dict[str, list[str]]:

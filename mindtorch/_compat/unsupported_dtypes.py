@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from threading import local
 from typing import TypeAlias
 
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry
+from .._tensor.text_files import text_beside
 from ..ops.rules import Pointwise, result_type, scalar_name
 
 _GROUPS = {
@@ -82,8 +82,8 @@ def dtypes(groups: str) -> frozenset[Dtype]:
 @cache
 def _float8_kernels() -> dict[str, str]:
     """Row → the kernel that refuses float8."""
-    path = Path(__file__).with_name("float8_kernels.txt")
-    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+    text = text_beside(__file__, "float8_kernels.txt")
+    lines = [line.split() for line in text.splitlines()]
     return {row: kernel for kernel, *rows in lines if kernel != "#" for row in rows}
 
 

@@ -6,9 +6,9 @@ which asks it: the objects stay the same, and without a mode nothing is looked a
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from threading import Lock
 from types import CodeType, FunctionType
 from typing import Any
@@ -21,7 +21,7 @@ Ask = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 _SPECIAL = frozenset(("__contains__", "__format__", "__len__", "__repr__", "__reversed__"))
 # Their calls change the tensor's class, which no class is asked for.
 _UNASKED = frozenset(("as_subclass",))
-_OURS = (str(Path(__file__).resolve().parents[1]), "<mindtorch")
+_OURS = (os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "<mindtorch")
 
 
 def _asking(self: Any, *args: Any, _ask: Any, **kwargs: Any) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from .._tensor.text_files import text_beside
 from .namespaces import OpOverload, namespace
 from .schema import ArgKind, Schema, SchemaArgument, parse
 from .spec import OPS, Op
@@ -45,7 +45,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 @cache
 def _table() -> dict[str, list[Schema]]:
     table: dict[str, list[Schema]] = {}
-    lines = Path(__file__).with_name("aten_overloads.txt").read_text().splitlines()
+    lines = text_beside(__file__, "aten_overloads.txt").splitlines()
     for line in lines[1:]:
         schema = parse(f"{line} -> Tensor")
         table.setdefault(schema.name, []).append(schema)

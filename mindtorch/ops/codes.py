@@ -13,9 +13,7 @@ import marshal
 import os
 import sys
 from contextlib import suppress
-from hashlib import blake2b
-from importlib.util import MAGIC_NUMBER, cache_from_source
-from pathlib import Path
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from types import CodeType
 
 _MOST = 1 << 13  # functions in a file; a full one begins anew
@@ -24,22 +22,23 @@ _MOST = 1 << 13  # functions in a file; a full one begins anew
 class Codes:
     """Marshalled code by a digest of its source, read at the first question."""
 
-    def __init__(self, path: Path):
-        self._path = path
+    def __init__(self, path: str | os.PathLike[str]):
+        self._path = os.fspath(path)
         self._stored: dict[bytes, bytes] | None = None
         self._new: dict[bytes, bytes] = {}
 
-    def of(self, source: str) -> CodeType:
-        """The code of a source, compiled where it was never met."""
+    def of(self, source: str, filename: str) -> CodeType:
+        """The code of a source in a place, compiled where it was never met."""
         if self._stored is None:
             self._stored = self._read()
-        key = blake2b(source.encode(), digest_size=16).digest()
+        text = f"{filename}\n{source}".encode()
+        key = source_hash(text) + len(text).to_bytes(4, "little")
         data = self._stored.get(key)
         if data is not None:
             with suppress(ValueError, EOFError, TypeError):
                 stored: CodeType = marshal.loads(data)
                 return stored
-        code = compile(source, "<mindtorch>", "exec")
+        code = compile(source, filename, "exec")
         if not sys.dont_write_bytecode:
             if not self._new:
                 atexit.register(self.save)
@@ -51,19 +50,21 @@ class Codes:
         codes = self._read()
         if len(codes) + len(self._new) > _MOST:
             codes = {}
-        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        beside = f"{self._path}.{os.getpid()}"
         with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(MAGIC_NUMBER + marshal.dumps({**codes, **self._new}))
-            beside.replace(self._path)
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            with open(beside, "wb") as file:
+                file.write(MAGIC_NUMBER + marshal.dumps({**codes, **self._new}))
+            os.replace(beside, self._path)
         self._new = {}
 
     def _read(self) -> dict[bytes, bytes]:
         with suppress(OSError, ValueError, EOFError, TypeError):
-            data = self._path.read_bytes()
+            with open(self._path, "rb") as file:
+                data = file.read()
             if data.startswith(MAGIC_NUMBER):
                 return dict(marshal.loads(data[len(MAGIC_NUMBER) :]))
         return {}
 
 
-CODES = Codes(Path(cache_from_source(str(Path(__file__).with_name("written.py")))))
+CODES = Codes(cache_from_source(os.path.join(os.path.dirname(__file__), "written.py")))

@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from .._tensor.text_files import text_beside
 from .function_schema import FunctionSchema, function_schema
 from .spec import OPS, aten
 
@@ -91,7 +91,7 @@ class OpOverload:
 @cache
 def _overload_names() -> dict[str, list[str]]:
     """torch's overloads of operators that have others than `default` and, for functions, `out`."""
-    text = Path(__file__).with_name("aten_overload_names.txt").read_text()
+    text = text_beside(__file__, "aten_overload_names.txt")
     return {name: rest for name, *rest in map(str.split, text.splitlines()[1:])}
 
 

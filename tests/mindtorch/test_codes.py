@@ -19,7 +19,7 @@ def noting(source, filename, *rest, **names):
 builtins.compile = noting
 x = torch.arange(6.0).reshape(2, 3)
 assert (x + x).exp().softmax(-1).sum().item() == 2
-print(sources.count("<mindtorch>"))
+print(sum(s.startswith("<mindtorch") for s in sources))
 """
 
 
@@ -49,6 +49,6 @@ def test_nothing_is_written_where_python_is_to_write_no_code(tmp_path):
 @pytest.mark.skipif(sys.dont_write_bytecode, reason="python is to write no code")
 def test_two_writers_keep_what_both_have(tmp_path):
     first, second = (Codes(tmp_path / "codes") for _ in range(2))
-    first.of("a = 1"), second.of("a = 2")
+    first.of("a = 1", "a"), second.of("a = 1", "b")
     first.save(), second.save()
     assert len(Codes(tmp_path / "codes")._read()) == 2

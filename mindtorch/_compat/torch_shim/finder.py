@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import atexit
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops.namespaces import STANDING_IN
 from .absent import absent, absent_module, report
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 # What torch's distribution brings, and torch_npu's, where it is here.
 _HOMES = {
@@ -28,7 +29,7 @@ _HOMES = {
     "functorch": "mindtorch._compat.functorch",
     "torch_npu": "mindtorch.npu",
 }
-SITE = Path(__file__).resolve().parent / "site"
+SITE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "site")
 # Set by `mindtorch-npu exec`: where absent names are written; whether torch_npu is found.
 ABSENT_VARIABLE = "MINDTORCH_ABSENT"
 NPU_VARIABLE = "MINDTORCH_TORCH_NPU"
@@ -80,17 +81,14 @@ class Finder(MetaPathFinder):
         return spec
 
     @staticmethod
-    def find_distributions(
-        context: Any = None,
-    ) -> Iterable[importlib.metadata.Distribution]:
+    def find_distributions(context: Any = None) -> Iterable[Distribution]:
         """torch's metadata: a version, and what it brings to import."""
         if context is not None and context.name not in (None, "torch"):
             return ()
-        search = importlib.metadata.MetadataPathFinder.find_distributions
-        context_of_torch = importlib.metadata.DistributionFinder.Context(
-            name="torch", path=[str(SITE)]
-        )
-        return search(context_of_torch)
+        from importlib.metadata import DistributionFinder, MetadataPathFinder  # who asks has it
+
+        search = MetadataPathFinder.find_distributions
+        return search(DistributionFinder.Context(name="torch", path=[SITE]))
 
 
 def _spec(ours: str) -> Any:
@@ -140,7 +138,7 @@ def _torchvision() -> None:
 
 
 def _is_door(module: ModuleType) -> bool:
-    return str(SITE) in str(getattr(module, "__file__", ""))
+    return SITE in str(getattr(module, "__file__", ""))
 
 
 def serve(module: ModuleType) -> None:

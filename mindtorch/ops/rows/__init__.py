@@ -1,6 +1,14 @@
 """One row per operator, in families."""
 
-from . import create, fft, foreach, matrix, move, nn, pointwise, reduce, special, view
+import gc
+
+_collecting = gc.isenabled()
+gc.disable()  # what is made here stays, and would be walked again and again
+try:
+    from . import create, fft, foreach, matrix, move, nn, pointwise, reduce, special, view
+finally:
+    if _collecting:
+        gc.enable()
 
 __all__ = [
     "create", "fft", "foreach", "matrix", "move", "nn", "pointwise", "reduce", "special",
