@@ -24,7 +24,7 @@ def autocast_dtype(op: Op, device: str) -> dtype | None:
     rule, _, where = op.dtypes.autocast.partition(" on ")
     if rule == "lower":
         return lower
-    return float32 if where in ("", device) else None
+    return float32 if where in ("", "cpu" if device == "meta" else device) else None
 
 
 def recast(op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:

@@ -17,6 +17,8 @@ from ..ops.spec import aten
 from ..optim.optimizer import Optimizer
 from .switches import (
     DEFAULTS,
+    _enter_autocast,  # noqa: F401 - a name in graphs
+    _exit_autocast,  # noqa: F401
     autocast_decrement_nesting,
     autocast_increment_nesting,
     clear_autocast_cache,
@@ -71,7 +73,7 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         Device(device_type)  # RuntimeError for none that is known
-        self.device_type = device_type
+        self.device_type, self.asked_dtype = device_type, dtype
         self.dtype = dtype or DEFAULTS.get(device_type, dt.float16)
         self.enabled = enabled and self._has_casts()
 
@@ -92,6 +94,7 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
 
     def steps(self) -> Iterator[autocast]:
         before = LOCAL.autocast
+        tracer = getattr(LOCAL.functions[-1], "autocast", None) if LOCAL.functions else None
         settings = dict(before or {})
         settings.pop(self.device_type, None)
         if self.enabled:
@@ -99,8 +102,12 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         try:
             MODES.active += 1
             LOCAL.autocast = settings
+            if tracer is not None:
+                tracer(self)
             yield self
         finally:
+            if tracer is not None:
+                tracer(None)
             LOCAL.autocast = before
             MODES.active -= 1
 

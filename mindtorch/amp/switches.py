@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._autograd.grad_mode import LOCAL, MODES
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
@@ -110,3 +112,24 @@ def autocast_decrement_nesting() -> int:
     """Count one context less; how many there are now."""
     _State.nesting -= 1
     return _State.nesting
+
+
+def _enter_autocast(
+    device_type: str, dtype: Dtype | None = None, enabled: bool = True,
+    cache_enabled: bool | None = None,
+) -> object:  # fmt: skip
+    """autocast from here on, in a graph; what `_exit_autocast` ends."""
+    from . import autocast
+
+    context = autocast(device_type, dtype, enabled, cache_enabled)
+    context.__enter__()
+    return context
+
+
+def _exit_autocast(mode: Any) -> None:
+    """End what `_enter_autocast` began."""
+    mode.__exit__(None, None, None)
+
+
+for _function in (_enter_autocast, _exit_autocast):
+    _function.__module__ = "mindtorch.amp.autocast_mode"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dis import Instruction, get_instructions
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -64,6 +64,18 @@ def result_name() -> str | None:
     return None
 
 
+def unpacked_names() -> list[str]:
+    """The variables of `a, b = ...`, where that takes what is being computed."""
+    for home, frame, *_, behind in _frames():
+        if behind.opname == "UNPACK_SEQUENCE":
+            steps = get_instructions(frame.f_code)
+            stores = [s for s in steps if s.offset > behind.offset][: behind.arg]
+            return [str(s.argval) for s in stores if s.opname == "STORE_FAST"]
+        if behind.opname != "RETURN_VALUE" and not home.endswith("modules.module"):
+            return []
+    return []
+
+
 def call_site() -> tuple[int, tuple[str, ...]] | None:
     """How many positional arguments a call was written with, and its keywords; None if unknown."""
     for _, frame, before, call, _ in _frames():
@@ -80,39 +92,66 @@ def source_line() -> str:
     for _, frame, *_ in _frames():
         path, line, name = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
         text = linecache.getline(path, line).strip()
+        if not text:
+            return ""
         return f"# File: {path}:{line} in {name}, code: {text}"
     return ""
+
+
+def _of_program(code: CodeType, names: Mapping[str, object]) -> bool:
+    home = str(names.get("__name__", ""))
+    return not home.startswith("mindtorch") and not code.co_filename.startswith("<mind")
 
 
 def _program_frames() -> list[FrameType]:
     """The program's frames inside of what is traced, the innermost first."""
     frames, frame = list[FrameType](), cast("FrameType | None", sys._getframe(1))
     while frame is not None and frame.f_code is not root_call.__code__:
-        home = str(frame.f_globals.get("__name__", ""))
-        if not home.startswith("mindtorch") and not frame.f_code.co_filename.startswith("<mind"):
+        if _of_program(frame.f_code, frame.f_globals):
             frames.append(frame)
         frame = frame.f_back
     return frames if frame is not None else []
 
 
-def root_variables() -> dict[str, object]:
-    """The variables of the function that is traced, without those of functions that it calls."""
+def variable_of(tensor: object) -> str | None:
+    """Where the function that is traced has a tensor: `L['x']`, `G['x']` of its module."""
     frames = _program_frames()
-    return dict(frames[-1].f_locals) if frames else {}
+    if not frames:
+        return None
+    for scope, variables in (("L", frames[-1].f_locals), ("G", frames[-1].f_globals)):
+        for name, value in variables.items():
+            if value is tensor:
+                return f"{scope}[{name!r}]"
+    return None
 
 
-def user_stack() -> str:
-    """Where the program is, as a traceback shows it, the outermost frame first."""
+def _places(error: Exception | None) -> list[tuple[CodeType, int, int]]:
+    """Code, line and instruction of the program's frames, or of those of an error."""
+    if error is None:
+        frames = _program_frames()[::-1]
+        return [(f.f_code, f.f_lineno, f.f_lasti) for f in frames]
+    places, trace = list[tuple[CodeType, int, int]](), error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if _of_program(code, trace.tb_frame.f_globals):
+            places.append((code, trace.tb_lineno, trace.tb_lasti))
+        trace = trace.tb_next
+    return places
+
+
+def user_stack(error: Exception | None = None) -> str:
+    """Where the program is, or an error's, as a traceback shows it, the outermost frame first."""
     text = ""
-    for frame in reversed(_program_frames()):
-        code, number = frame.f_code, frame.f_lineno
+    for code, number, at in _places(error):
         line = linecache.getline(code.co_filename, number).rstrip()
-        start = list(code.co_positions())[frame.f_lasti // 2][2] or 0
+        start = list(code.co_positions())[at // 2][2] or 0
         source = line.lstrip()
         start -= len(line) - len(source)
-        text += f'  File "{code.co_filename}", line {number}, in {code.co_name}\n    {source}\n'
-        if start > 0:
-            text += "    " + " " * start + "^" * (len(source) - start) + "\n"
+        text += f'  File "{code.co_filename}", line {number}, in {code.co_name}\n'
+        if source:
+            text += f"    {source}\n"
+            if start > 0:
+                text += "    " + " " * start + "^" * (len(source) - start) + "\n"
     return text
 
 

@@ -120,6 +120,7 @@ class TracedTensor(Tensor):
     __hash__ = Tensor.__hash__
 
 
+TracedTensor.__name__ = "Tensor"  # to programs
 for _name in ASKING_OPERATORS:
     type.__setattr__(TracedTensor, _name, asking_operator(Tensor, _name))
 

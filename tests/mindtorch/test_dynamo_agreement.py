@@ -105,7 +105,40 @@ def written_inputs(lib):
     return write, [(lib.zeros(2),)]
 
 
-STORIES = (a_module, a_branch, a_print, without_gradients, containers, a_break, written_inputs)
+def written_items(lib):
+    def write(x):
+        x[0] = 3
+        y = x.clone()
+        y[:, 1:] *= 2
+        first, second = y.split(1, dim=1)
+        return first + second, y.T
+
+    return write, [(lib.zeros(2, 2),)]
+
+
+def autocast(lib):
+    def product(x):
+        with lib.no_grad():
+            y = x * 2
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            z = y @ y
+        return z.dtype == lib.bfloat16 and z.float()
+
+    return product, [(lib.ones(2, 2),)]
+
+
+def of_torchs_own(lib):
+    norm = lib.nn.LayerNorm(2)
+    return norm, [(lib.ones(2, 2),)]
+
+
+def constants_around(lib):
+    one = lib.ones(2)
+    return lambda x: x * one, [(lib.ones(2),)]
+
+
+STORIES = (a_module, a_branch, a_print, without_gradients, containers, a_break, written_inputs,
+           written_items, autocast, of_torchs_own, constants_around)  # fmt: skip
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda s: s.__name__)

@@ -23,7 +23,9 @@ _BACKENDS = frozenset((
 def compile(
     model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
     dynamic: bool | None = None, backend: object = "inductor", mode: str | None = None,
-    options: Mapping[str, object] | None = None, disable: bool = False, **_: object,
+    options: Mapping[str, object] | None = None, name: str | None = None, disable: bool = False,
+    recompile_limit: int | None = None, isolate_recompiles: bool = False,
+    shapes_spec: object = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """What runs `model` (torch.compile): a module in a module, else a function.
 
@@ -42,6 +44,8 @@ def compile(
         )
     if backend == "inductor" and mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
     backend = REGISTERED.get(backend, backend) if isinstance(backend, str) else backend

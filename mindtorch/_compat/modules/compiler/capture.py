@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import hashlib
+import importlib
 import inspect
 import operator
 import re
@@ -23,9 +24,19 @@ from typing import Any
 from mindtorch._autograd.grad_mode import LOCAL
 from mindtorch._compat.checks import SymInt
 from mindtorch._dispatch.overrides import _public
+from mindtorch._tensor.geometry import Size
 from mindtorch._tensor.tensor import Tensor
+from mindtorch.amp import autocast
+from mindtorch.amp.switches import _enter_autocast, _exit_autocast
 from mindtorch.fx import Graph, GraphModule
-from mindtorch.fx.call_sites import as_written, result_name, root_call, root_variables, source_line
+from mindtorch.fx.call_sites import (
+    as_written,
+    result_name,
+    root_call,
+    source_line,
+    unpacked_names,
+    variable_of,
+)
 from mindtorch.fx.fake import OF_UNKNOWN_SIZE, TRACING, default_mode, meta_like, of_sizes, outside
 from mindtorch.fx.graph import inplace_methods, magic_methods
 from mindtorch.fx.node import Node, Target, has_side_effect
@@ -47,7 +58,12 @@ from mindtorch.utils._config_module import SETTINGS
 from mindtorch.utils._pytree import tree_flatten, tree_map
 
 from .._C import _set_grad_enabled
-from .._dynamo.exc import BackendCompilerFailed, TorchRuntimeError, Unsupported
+from .._dynamo.exc import (
+    BackendCompilerFailed,
+    TorchDynamoException,
+    TorchRuntimeError,
+    Unsupported,
+)  # fmt: skip
 from . import graph_breaks
 from .graph_breaks import GraphBreak
 
@@ -64,6 +80,8 @@ class _TracingState(threading.local):
 CURRENT = _TracingState()
 # What torch has graphs compute, without a break.
 _IN_GRAPHS = OF_UNKNOWN_SIZE | {"__float__", "__getitem__", "__int__", "item", "numpy"}
+importlib.import_module("mindtorch.amp.autocast_mode")  # whose names graphs have
+_SWITCHES = (_set_grad_enabled, _enter_autocast, _exit_autocast)
 _OPERATORS = {"div": "truediv", "bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor",
               "bitwise_not": "invert"}  # fmt: skip
 
@@ -81,34 +99,30 @@ class DynamoRecorder(GraphRecorder):
 
     def __init__(self, call: CapturedCall):
         super().__init__()
-        self.owner, self.names, self.grad = call, dict[int, str](), LOCAL.grad
+        self.owner, self.sources = call, dict[int, str]()
+        self.grad, self.around = LOCAL.grad, (LOCAL.grad, LOCAL.autocast)
+        self.contexts: list[tuple[autocast, Node]] = []
         self.originals: list[tuple[TracedTensor, Tensor]] = []
 
-    def input(self, tensor: Tensor, name: str) -> TracedTensor:
+    def input(self, tensor: Tensor, source: str) -> TracedTensor:
         """What the function sees in place of a tensor that it was called with."""
         metas = (meta_like(tensor, tensor.shape),)
         traced = self.traced(metas, Graph()._root, tensor._geom.device)
-        self.names[id(traced)], traced._real = name, tensor
+        self.sources[id(traced)], traced._real = source, tensor
         self.originals.append((traced, tensor))
         return traced
 
     def lift(self, tensor: Tensor) -> Node:
         real = real_of(tensor)
-        name = self.names.get(id(tensor)) or self.names.get(id(real))
-        name = name or self._variable(tensor) or f"stack{len(self.inputs)}"
+        source = self.sources.get(id(tensor)) or self.sources.get(id(real))
+        source = source or variable_of(tensor) or f"L['stack{len(self.inputs)}']"
         kind = Parameter if isinstance(real, Parameter) else Tensor
         last = next((n for n in reversed(self.graph.nodes) if n.op == "placeholder"), None)
         with self.graph.inserting_after(last) if last else self.graph.inserting_before():
-            node = self.graph.create_node("placeholder", f"L_{name}_", type_expr=kind)
+            node = self.graph.create_node("placeholder", _placeholder(source), type_expr=kind)
         self.inputs.append(real)
-        node.meta["example_value"] = default_mode().from_tensor(real)
+        node.meta.update(example_value=default_mode().from_tensor(real), source=source)
         return node
-
-    @staticmethod
-    def _variable(tensor: Tensor) -> str | None:
-        """The variable of the function itself that a tensor is in behind a break."""
-        variables = root_variables()
-        return next((name for name, value in variables.items() if value is tensor), None)
 
     def spelled(
         self,
@@ -119,7 +133,7 @@ class DynamoRecorder(GraphRecorder):
         kwargs: dict[str, Any],
     ) -> tuple[str, Target, Arguments, Keywords]:
         for tensor in tree_flatten((args, kwargs))[0]:  # a module's come before arguments
-            if isinstance(tensor, Tensor) and not isinstance(tensor, TracedTensor):
+            if isinstance(tensor, Tensor) and "." in self.sources.get(id(tensor), ""):
                 self.node_of(tensor)
         name = func.__name__
         plain = _OPERATORS.get(name, name.strip("_"))
@@ -130,6 +144,10 @@ class DynamoRecorder(GraphRecorder):
                 return "call_function", target, args[::-1] if reflected else args, kwargs
         if form == "augmented" and f"i{plain}" in inplace_methods:
             return "call_function", getattr(operator, f"i{plain}"), args, kwargs
+        if name == "__get__":  # of a property
+            place = getattr(func, "__self__", None)
+            at = next((n for n, v in vars(Tensor).items() if v is place), name)
+            return "call_function", getattr, (*args, at), {}
         if form in ("method", "inplace") or getattr(Tensor, name, None) is func:
             many = len(args) == 2 and op is not None and isinstance(args[1], tuple)
             return "call_method", name, (args[0], *args[1]) if many else args, kwargs
@@ -145,6 +163,8 @@ class DynamoRecorder(GraphRecorder):
         spelling: tuple[str, Target, Arguments, Keywords] | None = None,
     ) -> Any:  # fmt: skip
         try:
+            if func.__name__ == "__setitem__":
+                return self._set_items(func, args)
             return super().call(op, form, func, args, kwargs, spelling)
         except (TorchRuntimeError, Unsupported, UntraceableFunction):
             raise
@@ -155,6 +175,12 @@ class DynamoRecorder(GraphRecorder):
                 tensors = [tensors[0], self.metas_of(tensors[1])[0].t()]
             cause = of_sizes(error, tensors)
             raise TorchRuntimeError(graph_breaks.failed_call(text, cause)) from error
+
+    def _set_items(self, func: Function, args: Arguments) -> None:
+        """The node of `x[index] = value`."""
+        self.on_meta("__setitem__", func, args, {}, 0)
+        nodes = tree_map(self.argument, args)
+        self.add_node("call_function", operator.setitem, nodes, {})
 
     def _described(
         self, op: Op | None, form: str, func: Function, args: Arguments, kwargs: Keywords,
@@ -173,14 +199,50 @@ class DynamoRecorder(GraphRecorder):
         return f"{kind} {target}(*{args}, **{kwargs})"
 
     def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
-        if LOCAL.grad != self.grad:
-            self.grad = LOCAL.grad
-            self.graph.call_function(has_side_effect(_set_grad_enabled), (self.grad,))
+        self._follow(LOCAL.grad)
         node = self.graph.create_node(kind, target, args, kwargs)
         node.meta["from"] = source_line()
         if name := result_name():
             node._rename(name)
         return node
+
+    def getitem(self, node: Node, at: int) -> Node:
+        item = super().getitem(node, at)
+        names = unpacked_names()
+        if at < len(names):
+            item._rename(names[at])
+        return item
+
+    def _follow(self, grad: bool) -> None:
+        """Add the node that turns gradients on or off, as they are where the program is."""
+        if grad != self.grad:
+            self.grad = grad
+            self.graph.call_function(has_side_effect(_set_grad_enabled), (grad,))
+
+    def autocast(self, context: autocast | None) -> None:
+        """Add the node that enters a context of autocast, or exits the last one (None)."""
+        self._follow(LOCAL.grad)
+        if context is not None:
+            args = context.device_type, context.asked_dtype, context.enabled, None
+            node = self.graph.call_function(has_side_effect(_enter_autocast), args)
+            self.contexts.append((context, node))
+        elif self.contexts:
+            _, node = self.contexts.pop()
+            self.graph.call_function(has_side_effect(_exit_autocast), (node,))
+
+    def on_meta(
+        self, name: str, func: Function, args: Arguments, kwargs: Keywords, version: int
+    ) -> Any:
+        before = LOCAL.autocast
+        if before:  # of the program's devices
+            kinds = [t._geom.device.type for t in tree_flatten((args, kwargs))[0]
+                     if isinstance(t, Tensor)]  # fmt: skip
+            lower = next((before[k] for k in kinds if k in before), None)
+            LOCAL.autocast = {"meta": lower} if lower else None
+        try:
+            return super().on_meta(name, func, args, kwargs, version)
+        finally:
+            LOCAL.autocast = before
 
     def written(self, tensor: Tensor, node: Node) -> None:
         if node.op == "call_function":  # `a += b` gives a variable; a method's result is another
@@ -229,16 +291,26 @@ class DynamoRecorder(GraphRecorder):
         live = [t for ref in self.results if (t := ref()) is not None and t._real is None]
         order = {id(t): at for at, t in enumerate(first)}
         live.sort(key=lambda t: order.get(id(t), len(order)))
-        calls = [n for n in self.graph.nodes if n.op not in ("placeholder", "get_attr")]
-        if calls:
+        contexts = [context for context, _ in self.contexts]
+        if any(n.op.startswith("call") and n.target not in _SWITCHES for n in self.graph.nodes):
             outputs = tuple(self.node_of(t) for t in live)
+            self._follow(self.around[0])
+            while self.contexts:
+                self.autocast(None)
             self.graph.output(outputs)
-            run = self.owner.compiled(self)
-            with outside():
-                results = run(*self.owner.arguments)
+            inside, (LOCAL.grad, LOCAL.autocast) = (LOCAL.grad, LOCAL.autocast), self.around
+            try:
+                run = self.owner.compiled(self)
+                with outside():
+                    results = run(*self.owner.arguments)
+            finally:
+                LOCAL.grad, LOCAL.autocast = inside
             for traced, result in zip(live, results, strict=True):
                 traced._real = result
         self.start()
+        self.contexts.clear()
+        for context in contexts:
+            self.autocast(context)
 
     def finish(self, result: object) -> Any:
         """The function's result, of plain tensors."""
@@ -246,17 +318,24 @@ class DynamoRecorder(GraphRecorder):
         if any(t._real is None for t in leaves) or len(list(self.graph.nodes)):
             self.flush(leaves)
         originals = {id(traced): tensor for traced, tensor in self.originals}
-        result = tree_map(lambda t: originals.get(id(t), t), result)
+        result = tree_map(
+            lambda t: originals.get(id(t), t), result, is_leaf=lambda t: isinstance(t, Size)
+        )
         for ref in self.results:
             if (traced := ref()) is not None and traced._real is not None:
                 become(traced, traced._real)
         return result
 
 
-def size_symbol(name: str, dim: int) -> str:
+def size_symbol(source: str, dim: int) -> str:
     """torch's name of an input's size: a hash of where it is from (symbolic_shapes.py)."""
-    source = f"L['{name}'].size()[{dim}]"
-    return f"s{int(hashlib.sha256(source.encode()).hexdigest(), 16) % 100}"
+    text = f"{source}.size()[{dim}]"
+    return f"s{int(hashlib.sha256(text.encode()).hexdigest(), 16) % 100}"
+
+
+def _placeholder(source: str) -> str:
+    """torch's name of the input that is from `L['x'][0]`: L_x_0_."""
+    return re.sub(r"\W+", "_", source.replace("._", "."))
 
 
 class _Unquoted(str):
@@ -288,7 +367,7 @@ def _add_symbols(
     for at, (node, tensor) in enumerate(zip(nodes, inputs, strict=True)):
         for dim, size in enumerate(tensor.shape):
             if next(sizes) is None and size not in seen:
-                seen[size] = size_symbol(str(node.target)[2:-1], dim)
+                seen[size] = size_symbol(node.meta["source"], dim)
                 symbols.setdefault(at, []).append((seen[size], dim))
                 with graph.inserting_before(node):
                     graph.create_node("placeholder", seen[size], type_expr=SymInt)
@@ -309,14 +388,14 @@ def _free(function: object) -> tuple[str, ...]:
     return getattr(getattr(function, "__code__", None), "co_freevars", ())
 
 
-def _traced(recorder: DynamoRecorder, name: str, value: Any) -> Any:
+def _traced(recorder: DynamoRecorder, source: str, value: Any) -> Any:
     """An argument with traced tensors in place of those in it."""
     if isinstance(value, Tensor):
-        return recorder.input(value, name) if type(value) in (Tensor, Parameter) else value
+        return recorder.input(value, source) if type(value) in (Tensor, Parameter) else value
     if type(value) in (list, tuple):
-        return type(value)(_traced(recorder, f"{name}_{i}", v) for i, v in enumerate(value))
+        return type(value)(_traced(recorder, f"{source}[{i}]", v) for i, v in enumerate(value))
     if type(value) is dict:
-        return {k: _traced(recorder, f"{name}_{k}", v) for k, v in value.items()}
+        return {k: _traced(recorder, f"{source}[{k!r}]", v) for k, v in value.items()}
     return value
 
 
@@ -374,6 +453,10 @@ class CapturedCall:
         except Untraceable:
             if self.fullgraph:
                 raise Unsupported("Unsupported gradients of traced tensors") from None
+        except Exception as error:
+            if not self.fullgraph or isinstance(error, TorchDynamoException):
+                raise
+            raise Unsupported(graph_breaks.observed(error).located(error)) from error
         finally:
             CURRENT.recorder = None
             CURRENT.compiling -= 1
@@ -393,26 +476,37 @@ class CapturedCall:
         function = getattr(self.target, "forward", self.target)
         if isinstance(self.target, Module):
             first = next(iter(inspect.signature(type(self.target).forward).parameters))
-            self._name_module(recorder, first, self.target)
+            torchs = type(self.target).forward.__module__.startswith("mindtorch.nn.modules.")
+            self._name_module(recorder, "fn" if torchs else first, self.target)
         for name, cell in zip(_free(function), getattr(function, "__closure__", None) or (),
                               strict=True):  # fmt: skip
             if isinstance(cell.cell_contents, Module):
                 self._name_module(recorder, name, cell.cell_contents)
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        if getattr(function, "__module__", "").startswith("mindtorch.nn.modules."):
+            signature = inspect.signature(lambda *args, **kwargs: None)  # of torch's wrapper
+        else:
+            signature = inspect.signature(function)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            return args, kwargs  # as Python says it when the function is called
         for name, value in bound.arguments.items():
             if isinstance(value, Module):
                 self._name_module(recorder, name, value)
-            bound.arguments[name] = _traced(recorder, name, value)
+            bound.arguments[name] = _traced(recorder, f"L[{name!r}]", value)
         return bound.args, bound.kwargs
 
     @staticmethod
     def _name_module(recorder: DynamoRecorder, root: str, module: Module) -> None:
-        for kind, tensors in (("parameters", module.named_parameters()),
-                              ("buffers", module.named_buffers())):  # fmt: skip
-            for path, tensor in tensors:
-                *modules, last = path.split(".")
-                parts = [root, *(f"modules_{m}" for m in modules), f"{kind}_{last}"]
-                recorder.names[id(tensor)] = "_".join(parts)
+        for path, inner in module.named_modules():
+            parts = [f"._modules[{p!r}]" for p in path.split(".") if p]
+            source = "".join([f"L[{root!r}]", *parts])
+            for kind in ("_parameters", "_buffers"):
+                for name, tensor in getattr(inner, kind).items():
+                    recorder.sources[id(tensor)] = f"{source}.{kind}[{name!r}]"
+            for name, value in vars(inner).items():
+                if isinstance(value, Tensor):
+                    recorder.sources[id(value)] = f"{source}.{name}"
 
     def compiled(self, recorder: DynamoRecorder) -> Callable[..., Any]:
         """What runs a graph; the backend is asked where none of its kind and sizes was seen."""
@@ -459,6 +553,8 @@ class CapturedCall:
         """What the backend gives for a graph; BackendCompilerFailed where it raises."""
         try:
             run: Callable[..., Any] = self.backend(module, self.arguments)
+            if not callable(run):
+                raise AssertionError("compiler_fn did not return callable")
             return run
         except Exception as error:
             if SETTINGS["mindtorch._dynamo.config"]["suppress_errors"]:

@@ -49,9 +49,9 @@ class GraphBreak:
             f"  Developer debug context: {self.context}{page * bool(self.number)}"
         )
 
-    def located(self) -> str:
-        """The text with the program's line."""
-        return f"{self}\n\nfrom user code:\n {user_stack()}\n{VERBOSE}"
+    def located(self, error: Exception | None = None) -> str:
+        """The text with the program's line, or that of an error."""
+        return f"{self}\n\nfrom user code:\n {user_stack(error)}\n{VERBOSE}"
 
 
 def branch(comparison: str) -> GraphBreak:
@@ -91,6 +91,22 @@ def builtin(name: str, kinds: Sequence[str], keywords: bool) -> GraphBreak:
             "Please report an issue to PyTorch.",
         ),
         f"builtin {name} [{variables}] {keywords}", "0059",
+    )  # fmt: skip
+
+
+def observed(error: Exception) -> GraphBreak:
+    """An exception that the program does not catch."""
+    return GraphBreak(
+        "Observed exception",
+        "Dynamo found no exception handler at the top-level compiled function when encountering an"
+        " exception. Exception will propagate outside the compiled region.",
+        (
+            _MAY_FAIL,
+            "It may be possible to write Dynamo tracing rules for this code. Please report an issue"
+            " to PyTorch if you encounter this graph break often and it is causing performance"
+            " issues.",
+        ),
+        f"raised exception {error!r}", "0088",
     )  # fmt: skip
 
 
