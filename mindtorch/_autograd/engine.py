@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from .._compat.warn_once import warn_once
 from .._tensor.dtype import COMPLEX, FLOAT
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
@@ -36,6 +37,14 @@ class GraphTask(NamedTuple):
         return seen if self.needed is None else seen & (self.needed | self.captured.keys())
 
 
+_CYCLES = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter"
+    " and its gradient which can cause a memory leak. We recommend using autograd.grad when"
+    " creating the graph to avoid this. If you have to use this function, make sure to reset the"
+    " .grad fields of your parameters to None after use to break the cycle and avoid the leak."
+)
+
+
 def run(
     roots: Sequence[tuple[tuple[Node, int], Any]],
     keep_graph: bool,
@@ -47,6 +56,8 @@ def run(
 
     With `inputs`, only nodes on a way to one of them are applied.
     """
+    if create_graph and accumulating:
+        warn_once(_CYCLES)
     needed_nodes, captured = _nodes_on_path(roots, inputs)
     pending: dict[Node, list[Any]] = {}
     heap: list[tuple[int, Node]] = []

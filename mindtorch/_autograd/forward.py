@@ -51,6 +51,16 @@ def set_tangent(tensor: Tensor, tangent: Tensor | None) -> None:
     vars(tensor)[_SLOT] = (LOCAL.dual, tangent)
 
 
+def refuse_sizes(tensor: Tensor, tangent: Tensor) -> None:
+    """RuntimeError in torch's words for a tangent of another shape than its tensor."""
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original"
+            f" Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the"
+            f" given forward gradient is of size {list(tangent.shape)}."
+        )
+
+
 class plain:  # noqa: N801 - read as a statement
     """Calls inside see no tangents."""
 

@@ -13,7 +13,7 @@ from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .anomaly import STATE
 from .codegen import edge
-from .forward import plain, set_tangent, tangent_of
+from .forward import plain, refuse_sizes, set_tangent, tangent_of
 from .grad_mode import LOCAL
 from .node import FREED, AccumulateGrad, Node, SavedTensor, keep
 from .views import rebase
@@ -178,6 +178,8 @@ class Function:
             " autograd.Function to use it with backward mode AD."
         )
 
+    vjp = backward
+
     @staticmethod
     def jvp(ctx: FunctionNode, *grad_inputs: Any) -> Any:
         """The tangents of the outputs, from those of the inputs."""
@@ -206,7 +208,10 @@ class Function:
         """Run `forward` outside the graph and put one node on its outputs."""
         if cls.__dict__.get("_node_class") is None:
             name = cls.__name__ + "Backward"
-            cls._node_class = type(name, (BackwardCFunction,), {"_function": cls, "_place": _PLACE})
+            members = {"_function": cls, "_place": _PLACE, "__module__": _PLACE.rstrip(".")}
+            cls._node_class = type(name, (BackwardCFunction,), members)
+        if LOCAL.derivatives and not cls.__module__.startswith(_PACKAGE):
+            _refuse_without_context(cls)
         if LOCAL.levels and not cls.__module__.startswith(_PACKAGE) and BY_RULE["level"](args):
             rule = _rule_of(cls)
             if rule is not None:
@@ -234,13 +239,17 @@ BY_RULE: dict[str, Callable[..., Any]] = {"level": lambda args: 0}
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
-def _rule_of(cls: type[Function]) -> Callable[..., Any] | None:
-    """A Function's own rule for vmap, None where it is to be derived; RuntimeError without one."""
+def _refuse_without_context(cls: type[Function]) -> None:
     if "setup_context" not in _defined(cls):
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp,"
             f" jacrev, ...), it must override the setup_context staticmethod. {_MORE}"
         )
+
+
+def _rule_of(cls: type[Function]) -> Callable[..., Any] | None:
+    """A Function's own rule for vmap, None where it is to be derived; RuntimeError without one."""
+    _refuse_without_context(cls)
     has_rule = "vmap" in _defined(cls)
     if cls.generate_vmap_rule and has_rule:
         raise RuntimeError(
@@ -319,11 +328,12 @@ def _carry(result: Any, moved: list[Any]) -> None:
     outs = result if isinstance(result, tuple) else (result,)
     if len(moved) != len(outs):
         raise RuntimeError(
-            f"jvp returned an incorrect number of gradients (expected {len(outs)}, got"
-            f" {len(moved)})"
+            "Function's jvp returned an invalid number of forward gradients (expected"
+            f" {len(outs)} but got {len(moved)})"
         )
     for out, tangent in zip(outs, moved, strict=True):
         if tangent is not None and isinstance(out, Tensor):
+            refuse_sizes(out, tangent)
             set_tangent(out, tangent)
 
 

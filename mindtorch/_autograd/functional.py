@@ -38,16 +38,18 @@ def _checked(what: str, value: object, name: str) -> tuple[Any, ...]:
     return parts
 
 
-def _vector(v: Any, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+def _vector(v: Any, tensors: tuple[Any, ...], several: bool) -> tuple[Any, ...]:
     """`v` as a tuple; RuntimeError in torch's words where it is of other sizes than `tensors`."""
     vectors = _tuple(v)
     if len(vectors) != len(tensors):
+        if not several:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(
             f"v is a tuple of invalid length: should be {len(tensors)} but got {len(vectors)}."
         )
     for i, (vector, like) in enumerate(zip(vectors, tensors, strict=True)):
         if vector.size() != like.size():
-            place = f"Entry {i} in " if len(tensors) > 1 else ""
+            place = f"Entry {i} in " if several else ""
             raise RuntimeError(
                 f"{place}v has invalid size: should be {like.size()} but got {vector.size()}."
             )
@@ -62,6 +64,24 @@ def _refuse_constant(outs: tuple[Any, ...], strict: bool) -> None:
                 f"Output {i} of the user-provided function does not require gradients. The outputs"
                 " must be computed in a differentiable manner from the input when running in strict"
                 " mode."
+            )
+
+
+def _refuse_constant_slopes(slopes: Any) -> None:
+    """RuntimeError in torch's words where a strict Hessian's first derivatives are constant."""
+    for i, slope in enumerate(slopes):
+        if slope is None:
+            raise RuntimeError(
+                f"The output of the user-provided function is independent of input {i}. This is not"
+                " allowed in strict mode."
+            )
+        if not slope.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided function"
+                f" with respect to input {i} is independent of the input. This is not allowed in"
+                " strict mode. You should ensure that your function is twice differentiable and"
+                " that the jacobian depends on the inputs (this would be violated by a linear"
+                " function for example)."
             )
 
 
@@ -113,7 +133,9 @@ def vjp(
             "The vector v can only be None if the user-provided function returns a single Tensor"
             " with a single element."
         )
-    weights = [aten.ones_like(o) for o in outs] if v is None else _vector(v, outs)
+    weights = (
+        [aten.ones_like(o) for o in outs] if v is None else _vector(v, outs, isinstance(raw, tuple))
+    )
     vjps = _gradients(outs, leaves, weights, create_graph)
     return _detached(raw, create_graph), _like(inputs, vjps)
 
@@ -133,7 +155,8 @@ def jvp(
             "The vector v can only be None if the input to the user-provided function is a single"
             " Tensor with a single element."
         )
-    vectors = [aten.ones_like(t) for t in leaves] if v is None else _vector(v, leaves)
+    vectors = None if v is None else _vector(v, leaves, isinstance(inputs, tuple))
+    vectors = [aten.ones_like(t) for t in leaves] if vectors is None else vectors
     weights = tuple(aten.zeros_like(o).requires_grad_() for o in outs)
     pulled = _gradients(outs, leaves, weights, True)
     product = _gradients(pulled, weights, vectors, create_graph)
@@ -173,6 +196,28 @@ def jacobian(
     strategy: str = "reverse-mode",
 ) -> Any:
     """The Jacobian: for each output and input, a tensor of both shapes joined."""
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your'
+            ' function has more outputs than inputs, "forward-mode" tends to be more performant.'
+            ' Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode" and create_graph:
+        raise NotImplementedError(
+            "torch.autograd.functional.jacobian: `create_graph=True` and `strategy='forward-mode'`"
+            " are not supported together (yet). Please either set `create_graph=False` or"
+            " `strategy='reverse-mode'`."
+        )
+    if strict and vectorize:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not"
+            " supported together. Please either set `strict=False` or `vectorize=False`."
+        )
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
+            "only implemented for `vectorize=True`."
+        )
     leaves, raw, outs = _call(func, inputs, create_graph, "jacobian", strict)
     table = [_like(inputs, _rows(out, leaves, create_graph)) for out in outs]
     return _like(raw, table)
@@ -196,7 +241,10 @@ def hessian(
                 "The Tensor returned by the function given to hessian should contain a single"
                 " element"
             )
+        _refuse_constant((out,), strict)
         first_grads = grad(out, values, create_graph=True, allow_unused=True)
+        if strict:
+            _refuse_constant_slopes(first_grads)
         return tuple(_filled(first_grads, values))
 
     table = jacobian(first, inputs, create_graph)
@@ -229,7 +277,7 @@ def _second(
             "The vector v can only be None if the input to the user-provided function is a single"
             " Tensor with a single element."
         )
-    vectors = None if v is None else _vector(v, _tuple(inputs))
+    vectors = None if v is None else _vector(v, _tuple(inputs), isinstance(inputs, tuple))
     leaves, raw, outs = _call(func, inputs, create_graph, name, strict)
     if len(outs) != 1 or isinstance(raw, tuple):
         raise RuntimeError(f"The function given to {name} should return a single Tensor")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ class Local(threading.local):
     # has written to a batch.
     levels: tuple[tuple[int, int], ...] = ()
     randomness = ""
+    derivatives = 0  # torch.func's transforms that differentiate what runs
     batch_written = False
 
 
@@ -54,6 +56,13 @@ LOCAL = Local()
 MODES = GradModes()
 
 
+_CLASSES_ARE_DEPRECATED = (
+    "Decorating classes is deprecated and will be disabled in future versions. You should only"
+    " decorate functions or methods. To preserve the current behavior of class decoration, you can"
+    " directly decorate the `__init__` method and nothing else."
+)
+
+
 class ContextDecorator(StepScope):
     """A context that also decorates functions, entering a fresh copy per call."""
 
@@ -61,9 +70,12 @@ class ContextDecorator(StepScope):
         return type(self)()
 
     def __call__(self, function: F) -> F:
-        if isinstance(function, type):
-            raise TypeError(f"{type(self).__name__}: decorates functions, not classes")
         import inspect
+
+        if isinstance(function, type):
+            warnings.warn(_CLASSES_ARE_DEPRECATED, FutureWarning, stacklevel=2)
+            function.__init__ = self(function.__init__)  # type: ignore[misc]
+            return function
 
         if inspect.isgeneratorfunction(function):
             return _around_generator(self, function)
@@ -95,6 +107,8 @@ def _around_generator(context: Any, function: Any) -> Any:
 class set_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
     """Set whether gradients are recorded, at once; as a context, until its end."""
 
+    __module__ = "mindtorch.autograd.grad_mode"
+
     def __init__(self, mode: bool):
         if not isinstance(mode, bool):
             raise TypeError(
@@ -108,6 +122,9 @@ class set_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
     def __call__(self, function: F) -> F:
         LOCAL.grad = self.previous
         return super().__call__(function)
+
+    def __repr__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def clone(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)
@@ -152,6 +169,8 @@ class enable_grad(_GradMode):  # noqa: N801 - torch's name
 
 class inference_mode(ContextDecorator):  # noqa: N801 - torch's name
     """Record nothing inside; tensors made inside can't enter autograd later."""
+
+    __module__ = "mindtorch.autograd.grad_mode"
 
     def __new__(cls, mode: Any = True) -> Any:
         instance = object.__new__(cls)

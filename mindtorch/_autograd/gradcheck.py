@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from .surface import grad
 
 class GradcheckError(RuntimeError):
     """A derivative differs from the differences; the message shows both Jacobians."""
+
+    __module__ = "torch.autograd.gradcheck"
 
 
 def gradcheck(
@@ -46,10 +49,16 @@ def gradcheck(
             "gradcheck expects at least one input tensor to require gradient, but none of them have"
             " requires_grad=True."
         )
+    _warn_of_precision(arguments)
+    differentiable = any(o.requires_grad for o in _outputs(func, arguments))
     for number, tensor in enumerate(arguments):
         if not isinstance(tensor, Tensor) or not tensor.requires_grad:
             continue
         slopes = _numeric(func, arguments, tensor, eps)
+        if not differentiable and any(s.any() for s in slopes):
+            if not raise_exception:
+                return False
+            raise GradcheckError("Numerical gradient for function expected to be zero")
         pairs = _by_backward(func, arguments, number, slopes) if check_backward_ad else []
         if check_forward_ad:
             forward = _forward(func, arguments, number)
@@ -62,6 +71,19 @@ def gradcheck(
                 return False
             raise GradcheckError(_mismatch(f"{part}Jacobian{way}", k, number, analytic, numeric))
     return True
+
+
+def _warn_of_precision(arguments: Sequence[Any]) -> None:
+    for number, value in enumerate(arguments):
+        if not (isinstance(value, Tensor) and value.requires_grad):
+            continue
+        if value.dtype not in (dt.float64, dt.complex128):
+            warnings.warn(
+                f"Input #{number} requires gradient and is not a double precision floating point or"
+                " complex. This check will likely fail if all the inputs are not of double"
+                " precision floating point or complex. ",
+                stacklevel=3,
+            )
 
 
 def _tensor(array: Array) -> Tensor:

@@ -123,6 +123,14 @@ class Node(NodeSlots):
             vars(alias)["_tangent"] = vars(tensor)["_tangent"]
         return alias
 
+    def __call__(self, *grads: Tensor | None) -> Any:
+        """Gradients for `next_functions` from those of the outputs; a single one as it is."""
+        for i, value in enumerate(grads):
+            if not (value is None or isinstance(value, Tensor)):
+                raise TypeError(f"argument {i} is not a Variable")
+        results = tuple(self.apply(list(grads)))
+        return results[0] if len(results) == 1 else results
+
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(grad_inputs, grad_outputs)` after this node is applied."""
         if self.hooks is None:
@@ -319,6 +327,7 @@ def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> s
 class AccumulateGrad(Node):
     """Where a leaf's gradient ends: adds it to `.grad`. Holds the leaf weakly."""
 
+    __module__ = "builtins"
     __slots__ = ("post_hooks", "variable_ref")
 
     def __init__(self, variable: Tensor):

@@ -25,6 +25,14 @@ NAMES = {
     "LinalgVectorNormBackward0": {"x": "self"},
     "MmBackward0": {"other": "mat2", "input": "self", "weight": "mat2"},
 }
+# Arguments and results of rows that torch's derivatives have no need of.
+UNSHOWN = {
+    "ExpandBackward0": ("size",),
+    "MeanBackward0": ("dim", "keepdim"),
+    "PowBackward0": ("result",),
+    "SqueezeBackward0": ("dim",),
+    "ViewBackward0": ("size",),
+}
 UNSAVED = ("dtype", "device", "half_to_float", "implicit", "memory_format")  # no derivative's
 
 
@@ -51,6 +59,8 @@ def saved_names(node: Any, raw: bool = False) -> dict[str, Callable[[], object]]
     for i in {i for target in rule.targets for how, i in target.reads if how == "geom"}:
         if isinstance(node.args[i], Geometry):
             readers[f"{names[i]}_sym_sizes"] = partial(tuple, node.args[i].shape)
+    for name in UNSHOWN.get(node.name(), ()):
+        readers.pop(name, None)
     return readers
 
 

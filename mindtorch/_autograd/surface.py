@@ -138,7 +138,10 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 
 def detach(self: Tensor) -> Tensor:
     """The same storage and version counter, outside the graph."""
-    return wrap(self._geom, self._storage)
+    alias = wrap(self._geom, self._storage)
+    if self._fn is INFERENCE:
+        alias._fn = INFERENCE
+    return alias
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -159,7 +162,21 @@ def _data(self: Tensor) -> Tensor:
     alias = wrap(self._geom, Storage(self._storage.memory))
     if self._geom.device.type == "cpu":
         alias._storage._bytes = self._storage.bytes
+    if self._fn is INFERENCE:
+        alias._fn = INFERENCE
     return alias
+
+
+def _version(self: Tensor) -> int:
+    if self._fn is INFERENCE:
+        raise RuntimeError("Inference tensors do not track version counter.")
+    return self._storage.value
+
+
+def _backward_hooks(self: Tensor) -> Any:
+    """The hooks of the tensor's gradient by their numbers; None without one."""
+    hooks = getattr(self._fn, "tensor_hooks", None) or {}
+    return hooks.get(self._nr)
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -253,6 +270,7 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add the gradients of `tensors` into the leaves' `.grad` (torch.autograd.backward)."""
+    _refuse_transforms()
     outs = _listed(tensors)
     grads = [None] * len(outs) if grad_tensors is None else _listed(grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
@@ -264,6 +282,15 @@ def backward(
     if not leaves:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     _into_inputs(roots, leaves, keep, create_graph)
+
+
+def _refuse_transforms() -> None:
+    if LOCAL.derivatives or LOCAL.levels:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use"
+            " functorch.grad or functorch.vjp instead or call backward() outside of functorch"
+            " transforms."
+        )
 
 
 def _into_inputs(roots: Any, leaves: list[Tensor], keep: bool, create_graph: bool) -> None:
@@ -351,6 +378,16 @@ def _batched_grad(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes"
             f" {sorted(sizes)} for the mapped dimension"
         )
+    for i, (out, weight) in enumerate(zip(_listed(outputs), parts, strict=True)):
+        if weight is not None and weight.shape[1:] != out.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output"
+                " as the batch dimension. The sizes of the remaining dimensions are expected to"
+                " match the shape of corresponding output, but a mismatch was detected:"
+                f" grad_output[{i}] has a shape of {weight.shape[1:]} and output[{i}] has a shape"
+                f" of {out.shape}. If you only want some tensors in `grad_output` to be considered"
+                " batched, consider using vmap."
+            )
     count, keep = sizes.pop(), create_graph if retain_graph is None else retain_graph
     rows = [
         grad(outputs, inputs, [None if g is None else g[i] for g in parts],
@@ -369,6 +406,7 @@ def _backward(
     inputs: Any = None,
 ) -> None:
     """Add this tensor's gradients into the leaves' `.grad`."""
+    _refuse_transforms()
     if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
         return
@@ -427,6 +465,8 @@ def install() -> None:
         "is_leaf": property(_is_leaf),
         "grad": property(_grad, _set_grad, lambda self: _set_grad(self, None)),
         "data": property(_data, _set_data, _keep_data),
+        "_version": property(_version),
+        "_backward_hooks": property(_backward_hooks),
         "output_nr": property(lambda self: self._nr),
         "retains_grad": property(lambda self: bool(self._retains)),
         "requires_grad_": requires_grad_,

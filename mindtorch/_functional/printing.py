@@ -166,7 +166,7 @@ def _suffixes(tensor: Tensor) -> list[str]:
         suffixes.append(f"dtype={geom.dtype!r}")
     fn = tensor.grad_fn
     if fn is not None:
-        suffixes.append(f"grad_fn=<{fn.name()}>")
+        suffixes.append(f"grad_fn=<{fn.name().rpartition('::')[2]}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
     tangent = tangent_of(tensor)

@@ -211,10 +211,6 @@ class Tensor(Methods, metaclass=TensorType):
         return self._storage
 
     @property
-    def _version(self) -> int:
-        return self._storage.value
-
-    @property
     def _view_meta(self) -> dict[str, Any] | None:
         if self._base is None:
             return None

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .._autograd.forward import plain, refuse_whole, set_tangent, tangent_of
+from .._autograd.forward import plain, refuse_sizes, refuse_whole, set_tangent, tangent_of
 from .._autograd.grad_mode import LOCAL, MODES, ContextDecorator
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
@@ -100,12 +100,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the"
             " same level 0 is not supported."
         )
-    if tensor.shape != tangent.shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original"
-            f" Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the"
-            f" given forward gradient is of size {list(tangent.shape)}."
-        )
+    refuse_sizes(tensor, tangent)
     with plain():
         dual: Tensor = aten.alias(tensor)
     set_tangent(dual, tangent)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from textwrap import indent
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL
@@ -44,6 +45,7 @@ class _NoMemory:
 
 
 _NOWHERE: Any = _NoMemory()
+_NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
 _PACKAGE = __package__.partition(".")[0] + "."
 
 
@@ -120,10 +122,10 @@ class BatchedTensor(Tensor):
     __int__ = __float__ = __complex__ = __index__ = item
 
     def tolist(self) -> Any:
-        raise _number_error("vmap: .tolist() is not supported on a Tensor under vmap")
+        raise _number_error(_NO_POINTER)
 
     def numpy(self, *more: object, force: bool = False) -> Any:
-        raise _number_error("vmap: .numpy() is not supported on a Tensor under vmap")
+        raise _number_error(_NO_POINTER)
 
     __array__ = numpy
 
@@ -131,7 +133,8 @@ class BatchedTensor(Tensor):
         raise Unbatched("data_ptr")
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        return f"BatchedTensor(lvl={self._level}, bdim=0, value={self._value!r})"
+        value = indent(repr(self._value), "    ")
+        return f"BatchedTensor(lvl={self._level}, bdim=0, value=\n{value}\n)"
 
     __hash__ = Tensor.__hash__
 

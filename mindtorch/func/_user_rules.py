@@ -28,10 +28,16 @@ def by_rule(
     level = innermost((*args, *named.values()))
     info = VmapInfo(sizes((*args, *named.values()), level), LOCAL.randomness)
     dims = tuple(_dim(a, level) for a in args)
-    result, out_dims = rule(
+    returned = rule(
         info, dims, *(_whole(a, level) for a in args),
         **{k: _whole(v, level) for k, v in named.items()},
     )  # fmt: skip
+    if not (isinstance(returned, tuple) and len(returned) == 2):
+        raise RuntimeError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with"
+            f" pytree structure compatible with the output. Got a {type(returned)} instead"
+        )
+    result, out_dims = returned
     leaves, spec = tree_flatten(result)
     places = _broadcast_to_and_flatten(out_dims, spec)
     if places is None:

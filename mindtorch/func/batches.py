@@ -33,11 +33,7 @@ def vmap(
     one. ValueError for dimensions that do not fit the arguments, RuntimeError for random draws
     where `randomness` is "error".
     """
-    if randomness not in ("error", "different", "same"):
-        raise RuntimeError(
-            "Only allowed values for randomness are 'error', 'different', or 'same'. Got"
-            f" {randomness}"
-        )
+    refuse_randomness(randomness)
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
@@ -59,6 +55,15 @@ def vmap(
         return _joined([part.run(out_dims) for part in batch.chunks(chunk_size)], out_dims)
 
     return inside
+
+
+def refuse_randomness(randomness: str) -> None:
+    """RuntimeError in torch's words for what says nothing of random draws."""
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            "Only allowed values for randomness are 'error', 'different', or 'same'. Got"
+            f" {randomness}"
+        )
 
 
 class _Batch:
@@ -161,8 +166,13 @@ def _no_tensor(name: str, value: object) -> ValueError:
 
 def _out_dims(func: Any, out_dims: Any, spec: Any) -> list[Any]:
     name = getattr(func, "__name__", repr(func))
-    given_dims = tuple(out_dims) if isinstance(out_dims, list) else out_dims
-    dims = _broadcast_to_and_flatten(given_dims, spec)
+    if not all(d is None or isinstance(d, int) for d in tree_flatten(out_dims)[0]):
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python"
+            " collection of ints representing where in the outputs the vmapped dimension should"
+            " appear."
+        )
+    dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
         raise ValueError(
             f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with"
@@ -184,7 +194,7 @@ def _joined(parts: list[Any], out_dims: Any) -> Any:
 def _dims(func: Any, in_dims: Any, args: Any, leaves: list[Any], spec: Any) -> list[Any]:
     """For each leaf the dimension to map over, not negative, or None."""
     name = getattr(func, "__name__", repr(func))
-    if not isinstance(in_dims, int | tuple | list | dict):
+    if not isinstance(in_dims, int | tuple):
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a"
             f" (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
@@ -194,8 +204,7 @@ def _dims(func: Any, in_dims: Any, args: Any, leaves: list[Any], spec: Any) -> l
             f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are"
             " trying to vmap over a function with no inputs. The latter is unsupported."
         )
-    argument = tuple(in_dims) if isinstance(in_dims, list) else in_dims
-    flat = _broadcast_to_and_flatten(argument, spec)
+    flat = _broadcast_to_and_flatten(in_dims, spec)
     if flat is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the"
@@ -226,9 +235,7 @@ def _dims(func: Any, in_dims: Any, args: Any, leaves: list[Any], spec: Any) -> l
 def _size(func: Any, leaves: list[Any], dims: list[Any]) -> int:
     sizes = [t.shape[d] for t, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
-        raise ValueError(
-            f"vmap({getattr(func, '__name__', func)}): at least one input must be mapped over"
-        )
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if len(set(sizes)) > 1:
         raise ValueError(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes"
@@ -275,6 +282,10 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if any(type(m) is not type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    if len({m.training for m in models}) > 1:
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode."
+        )
 
     def stacked(kind: str) -> dict[str, Any]:
         tables = [dict(getattr(m, kind)()) for m in models]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial, wraps
 from typing import Any
 
-from .._autograd.forward import refuse_whole
+from .._autograd.forward import refuse_sizes, refuse_whole
 from .._autograd.grad_mode import LOCAL, enable_grad
 from .._autograd.surface import grad as _grad
 from .._tensor.tensor import Tensor
@@ -21,7 +22,7 @@ from ..utils._pytree import (
 )
 from ._batched import BatchedTensor, Unbatched, at, batched, innermost, lifted, ordered, sizes
 from ._rules import whole
-from .batches import vmap
+from .batches import refuse_randomness, vmap
 
 
 def _fresh(value: Tensor) -> Tensor:
@@ -39,6 +40,36 @@ def _fresh_leaves(value: Tensor) -> Tensor:
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
     fresh: Tensor = aten.alias(value) if value.requires_grad else value.detach().requires_grad_()
     return fresh
+
+
+@contextmanager
+def _deriving() -> Iterator[None]:
+    """Inside, a function is differentiated: gradients are recorded, `backward` is refused."""
+    LOCAL.derivatives += 1
+    try:
+        with enable_grad():
+            yield
+    finally:
+        LOCAL.derivatives -= 1
+
+
+def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
+    """What is differentiated, and the rest; RuntimeError in torch's words for no such pair."""
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(
+            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
+    return output
+
+
+def _beside(aux: Any, inputs: Any) -> Any:
+    """What a function gives beside its value, without history; RuntimeError if no tensors."""
+    for value in tree_flatten(aux)[0]:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
+    return _settled(aux, inputs)
 
 
 def _settled(results: Any, inputs: Any) -> Any:
@@ -78,30 +109,35 @@ def grad_and_value(
 
     @wraps(func)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        _refuse_numbers(numbers, args)
+        numbers = _numbers(argnums, args)
         parts = [tree_flatten(args[n]) for n in numbers]
         fresh = [[_fresh(v) for v in leaves] for leaves, _ in parts]
         arguments = list(args)
         for n, values, (_, spec) in zip(numbers, fresh, parts, strict=True):
             arguments[n] = tree_unflatten(values, spec)
-        with enable_grad():
+        with _deriving():
             output = func(*arguments, **kwargs)
-            value, aux = output if has_aux else (output, None)
+            value, aux = _split(output, has_aux, "grad_and_value(f)(*args)")
             _check_scalar(value)
             gradients = iter(_gradients([value], [v for row in fresh for v in row], None))
         grads = [tree_unflatten([next(gradients) for _ in row], spec)
                  for row, (_, spec) in zip(fresh, parts, strict=True)]  # fmt: skip
         result = grads[0] if isinstance(argnums, int) else tuple(grads)
-        return _settled((result, (value, aux) if has_aux else value), (args, kwargs))
+        result, value = _settled((result, value), (args, kwargs))
+        return result, (value, _beside(aux, (args, kwargs))) if has_aux else value
 
     return inside
 
 
-def _refuse_numbers(numbers: Sequence[int], args: Sequence[object]) -> None:
+def _numbers(argnums: int | Sequence[int], args: Sequence[object]) -> tuple[int, ...]:
+    """`argnums` as a tuple; RuntimeError in torch's words for what numbers no argument."""
+    if not isinstance(argnums, int | tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+    return numbers
 
 
 def _check_scalar(value: object) -> None:
@@ -140,9 +176,9 @@ def _pullback(
 ) -> Any:
     leaves, spec = tree_flatten(primals)
     fresh = [_fresh(v) for v in leaves]
-    with enable_grad():
+    with _deriving():
         output = func(*tree_unflatten(fresh, spec))
-    result, aux = output if has_aux else (output, None)
+    result, aux = _split(output, has_aux, "vjp(f, *primals)")
     outs, out_spec = tree_flatten(result)
     refuse(outs)
 
@@ -160,7 +196,7 @@ def _pullback(
         return gradients
 
     settled = _settled(tree_unflatten(outs, out_spec), primals)
-    return (settled, product, aux) if has_aux else (settled, product)
+    return (settled, product, _beside(aux, primals)) if has_aux else (settled, product)
 
 
 def _refuse_outputs(outs: Sequence[Tensor]) -> None:
@@ -181,12 +217,17 @@ def _refuse_no_tensors(outs: Sequence[object]) -> None:
             "vjp(f, *primals): Expected f to be a function that has non-empty output (got output ="
             f" {outs})"
         )
-    wrong = [o for o in outs if not isinstance(o, Tensor)]
-    if wrong:
-        raise RuntimeError(
-            "vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type"
-            f" {type(wrong[0])}"
-        )
+    _refuse_others(outs, "vjp(f, *primals)")
+
+
+def _refuse_others(outs: Sequence[object], name: str) -> None:
+    """RuntimeError in torch's words for the first output that is no tensor."""
+    for out in outs:
+        if not isinstance(out, Tensor):
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type"
+                f" {type(out)}"
+            )
 
 
 def _refuse_pairs(primals: object, tangents: object) -> None:
@@ -203,18 +244,15 @@ def _refuse_pairs(primals: object, tangents: object) -> None:
             " if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure"
             f" {spec} and tangents with structure {other}"
         )
+    if not leaves:
+        raise RuntimeError(f"{name}: Expected primals to contain at least one Tensor.")
     for value, tangent in zip(leaves, moved, strict=True):
         for what, part in (("primals", value), ("tangents", tangent)):
             if not isinstance(part, Tensor):
                 raise RuntimeError(
                     f"{name}: Expected {what} to only contain Tensors, got {type(part)}"
                 )
-        if value.shape != tangent.shape:
-            raise RuntimeError(
-                "Trying to set a forward gradient that has a different size than that of the"
-                f" original Tensor, this is not supported. Tensor is of size {list(value.shape)}"
-                f" while the given forward gradient is of size {list(tangent.shape)}."
-            )
+        refuse_sizes(value, tangent)
 
 
 def jvp(
@@ -229,10 +267,10 @@ def jvp(
     aux: dict[str, Any] = {}
 
     def flat(*values: Any) -> Any:
-        result = func(*tree_unflatten(values, spec))
-        if has_aux:
-            result, aux["aux"] = result
+        output = func(*tree_unflatten(values, spec))
+        result, aux["aux"] = _split(output, has_aux, "jvp(f, *primals)")
         outs, aux["spec"] = tree_flatten(result)
+        _refuse_others(outs, "jvp(f, primals, tangents)")
         return tuple(outs)
 
     outs, gradients = _products(flat, leaves, tree_flatten(tangents)[0])
@@ -240,7 +278,9 @@ def jvp(
         _settled(tree_unflatten(list(v), aux["spec"]), (primals, tangents))
         for v in (outs, gradients)
     )
-    return (value, product, aux["aux"]) if has_aux else (value, product)
+    if has_aux:
+        return value, product, _beside(aux["aux"], (primals, tangents))
+    return value, product
 
 
 def _products(
@@ -248,7 +288,7 @@ def _products(
 ) -> tuple[Any, Any]:
     """Outputs and Jacobian-vector products: the vjp is linear in its weights; derive it by them."""
     fresh = [_fresh(v) for v in leaves]
-    with enable_grad():
+    with _deriving():
         outs = flat(*fresh)
         slopes = [o for o in outs if o.is_floating_point() or o.is_complex()]
         weights = [_fresh_leaves(aten.zeros_like(o)) for o in slopes]
@@ -262,7 +302,18 @@ def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """`func(*primals)`, and the function of tangents that is its derivative there."""
     refuse_whole("primal", *tree_flatten(primals)[0])
     value = tree_map(lambda t: t.detach(), func(*primals))
-    return value, lambda *tangents: jvp(func, primals, tangents)[1]
+    shapes = [leaf.shape for leaf in tree_flatten(primals)[0]]
+
+    def product(*tangents: Any) -> Any:
+        for i, (tangent, shape) in enumerate(zip(tree_flatten(tangents)[0], shapes, strict=False)):
+            if tangent.shape != shape:
+                raise RuntimeError(
+                    f"tangent:{i} with shape {tangent.shape} in flattened pytree doesn't match the"
+                    f" shape {shape} of the corresponding primal."
+                )
+        return jvp(func, primals, tangents)[1]
+
+    return value, product
 
 
 def jacrev(
@@ -270,7 +321,9 @@ def jacrev(
     chunk_size: int | None = None, _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """A function that gives the Jacobian of `func`: shape of the output, then of the argument."""
-    return _reverse(func, argnums, has_aux, _refuse_outputs)
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+    return _reverse(func, argnums, has_aux, _refuse_outputs, "vjp(f, *primals)")
 
 
 def _reverse(
@@ -278,20 +331,18 @@ def _reverse(
     argnums: int | Sequence[int],
     has_aux: bool,
     refuse: Callable[[Any], None],
+    name: str,
 ) -> Callable[..., Any]:
     @wraps(func)
     def inside(*args: Any) -> Any:
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        _refuse_numbers(numbers, args)
+        numbers = _numbers(argnums, args)
         aux: dict[str, Any] = {}
 
         def output(*values: Any) -> Any:
             arguments = list(args)
             for n, value in zip(numbers, values, strict=True):
                 arguments[n] = value
-            result = func(*arguments)
-            if has_aux:
-                result, aux["aux"] = result
+            result, aux["aux"] = _split(func(*arguments), has_aux, name)
             return result
 
         primals = tuple(args[n] for n in numbers)
@@ -301,7 +352,7 @@ def _reverse(
         jacobian = tree_unflatten(
             [row[0] if isinstance(argnums, int) else row for row in rows], spec
         )
-        return (jacobian, aux["aux"]) if has_aux else jacobian
+        return (jacobian, _beside(aux["aux"], args)) if has_aux else jacobian
 
     return inside
 
@@ -335,10 +386,13 @@ def jacfwd(
     randomness: str = "error",
 ) -> Callable[..., Any]:
     """jacrev, but for its refusal: derivatives are reverse mode here."""
-    jacobian = _reverse(func, argnums, has_aux, _refuse_no_tensors)
+    name = "jvp(f, primals, tangents)"
+    refuse = partial(_refuse_others, name=name)
+    jacobian = _reverse(func, argnums, has_aux, refuse, name)
 
     @wraps(func)
     def inside(*args: Any) -> Any:
+        refuse_randomness(randomness)
         numbers = (argnums,) if isinstance(argnums, int) else argnums
         refuse_whole("primal", *tree_flatten([args[n] for n in numbers if n < len(args)])[0])
         return jacobian(*args)

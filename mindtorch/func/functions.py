@@ -13,6 +13,14 @@ from ..nn.modules.module import Module
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """`func` whose writes run as pure ops with a write back."""
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}."
+            " Valid options are:\n     remove='mutations': all inplace and out= operators will be"
+            " removed from the program, and replaced with their out-of-place equivalents.\n    "
+            " remove='mutations_and_views': In addition to the above, all aliasing operators {view}"
+            " will be replaced with their non-aliasing counterparts, {view}_copy.\n"
+        )
 
     @wraps(func)
     def inside(*args: Any, **kwargs: Any) -> Any:

@@ -27,6 +27,25 @@ from ._selective import (
     create_selective_checkpoint_contexts as create_selective_checkpoint_contexts,
 )
 
+_TIP = """
+Tip: To see a more detailed error message, either pass `debug=True` to
+`torch.utils.checkpoint.checkpoint(...)` or wrap the code block
+with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to
+enable checkpoint\N{NON-BREAKING HYPHEN}debug mode globally.
+
+If this error occurs under torch.compile with automatic_dynamic_shapes enabled,
+it may be because the recomputation selected a different compiled graph than the
+forward pass (e.g., a dynamic graph instead of the original static graph).
+To fix this, either:
+  - Use torch._dynamo.mark_dynamic() to explicitly mark varying dimensions as
+    dynamic upfront, avoiding the static-to-dynamic transition.
+  - Call torch._C._dynamo.eval_frame._set_lru_cache(False) to disable LRU cache
+    reordering, which can change which graph is checked first between forward
+    and recompute.
+See https://github.com/pytorch/pytorch/issues/166926 for more details and
+workaround examples.
+"""
+
 
 class CheckpointError(RuntimeError):
     """The second run of a checkpointed function saved other tensors than the first."""
@@ -56,7 +75,7 @@ class _Frame:
                 "torch.utils.checkpoint: A different number of tensors was saved during the"
                 f" original forward and recomputation.\nNumber of tensors saved during forward:"
                 f" {len(self.shapes)}\nNumber of tensors saved during recomputation:"
-                f" {len(self.again)}"
+                f" {len(self.again)}.\n{_TIP}"
             )
         return self.again[number]
 
@@ -72,13 +91,17 @@ class _Frame:
         hooks = saved_tensors_hooks(keep, lambda saved: saved)
         with contextlib.suppress(_AllSaved), mindtorch.enable_grad(), hooks:
             self.run()
-        for was, tensor in zip(self.shapes, recomputed, strict=False):
-            if self.compares and (now := _metadata(tensor)) != was:
-                raise CheckpointError(
-                    "torch.utils.checkpoint: Recomputed values for the following tensors have"
-                    f" different metadata than during the forward pass.\nsaved metadata: {was}\n"
-                    f"recomputed metadata: {now}"
-                )
+        pairs = zip(self.shapes, map(_metadata, recomputed), strict=False)
+        mismatches = [
+            f"tensor at position {i}:\nsaved metadata: {was}\nrecomputed metadata: {now}\n"
+            for i, (was, now) in enumerate(pairs)
+            if self.compares and was != now
+        ]
+        if mismatches:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different"
+                f" metadata than during the forward pass.\n{''.join(mismatches)}.\n{_TIP}"
+            )
         return recomputed
 
 
@@ -108,8 +131,8 @@ class _Inputs:
             yield tensor if same else tensor.detach().requires_grad_(requires_grad)
 
 
-def _metadata(tensor: Tensor) -> tuple[Any, ...]:
-    return tuple(tensor.shape), tensor.dtype, tensor.device
+def _metadata(tensor: Tensor) -> dict[str, Any]:
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
@@ -328,6 +351,18 @@ def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Run a sequence in checkpointed segments; the last one is run plainly."""
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be"
+            " passed explicitly. In version 2.9 we will raise an exception if use_reentrant is not"
+            " passed. use_reentrant=False is recommended, but if you need to preserve the current"
+            " default behavior, you can pass use_reentrant=True. Refer to docs for more details on"
+            " the differences between the two variants.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if kwargs.keys() - {"preserve_rng_state"}:
+        raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
     steps = list(functions.children()) if hasattr(functions, "children") else functions
     size = max(1, len(steps) // segments)
     start = 0

@@ -187,13 +187,22 @@ def _answering(
 # Where torch's classes say that they are, if not where ours are.
 _TOP = ("Tensor", "dtype", "device", "Size", "Generator", "finfo", "iinfo", "memory_format",
         "layout")  # fmt: skip
+_PLACES = {
+    "mindtorch._autograd.function": "torch.autograd.function",
+    "mindtorch._autograd.graph": "torch.autograd.graph",
+    "mindtorch._dispatch.dispatch_modes": "torch.utils._python_dispatch",
+    "mindtorch._dispatch.overrides": "torch.overrides",
+    "mindtorch.distributed._store": "torch.distributed",
+    "mindtorch.ops.namespaces": "torch._ops",
+    "mindtorch.profiler._events": "torch.autograd.profiler_util",
+}
 
 
 def _move(cls: type) -> type:
     home = getattr(cls, "__module__", "")
     if home.startswith("mindtorch"):
         name = "torch" if cls.__name__ in _TOP else home.replace("mindtorch", "torch", 1)
-        cls.__module__ = name
+        cls.__module__ = _PLACES.get(home, name)
         # typing.get_type_hints and pickle look the module up by this name.
         if name not in sys.modules and home in sys.modules:
             sys.modules[name] = sys.modules[home]

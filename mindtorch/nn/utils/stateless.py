@@ -3,10 +3,12 @@ in place of its own, put back after."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
+from ..._tensor.tensor import Tensor
 from ..modules.module import Module
 
 __all__ = ["functional_call"]
@@ -23,13 +25,23 @@ def functional_call(
 ) -> Any:
     """Calls `module` with the tensors of a dict (or several) under their dotted names."""
     many = isinstance(parameters_and_buffers, tuple | list)
-    for mapping in parameters_and_buffers if many else [parameters_and_buffers]:
-        if not isinstance(mapping, dict):
-            raise ValueError(
-                f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
-                f"but got {type(parameters_and_buffers)}"
-            )
+    if not (many or isinstance(parameters_and_buffers, dict)):
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
+            f"but got {type(parameters_and_buffers)}"
+        )
     if many:
+        if not all(isinstance(mapping, dict) for mapping in parameters_and_buffers):
+            raise ValueError(
+                "Expected all elements of parameter_and_buffer_dicts to be dictionaries"
+            )
+        names = [name for mapping in parameters_and_buffers for name in mapping]
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise ValueError(
+                f"{repeated} appeared in multiple dictionaries; behavior of functional call is"
+                " ambiguous"
+            )
         merged = {
             name: value for mapping in parameters_and_buffers for name, value in mapping.items()
         }
@@ -64,6 +76,8 @@ def _reparametrize_module(
     originals = {name: slots[name][0][slots[name][1]] for name in changes}
     try:
         for name, value in changes.items():
+            if not isinstance(value, Tensor):
+                raise TypeError(f"{value} is not an instance of torch.Tensor")
             where, key = slots[name]
             where[key] = value
         yield
