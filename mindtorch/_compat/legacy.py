@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -156,8 +157,20 @@ def _map(self: Tensor, others: tuple[Tensor, ...], function: Callable[..., Numbe
 
 @surface(function=False, internal=False)
 def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tuple[int, ...]:
-    """The dimensions from the outermost in memory to the innermost."""
+    """The dimensions from the outermost in memory to the innermost.
+
+    `ambiguity_check`: RuntimeError where strides leave the order open; for a list of memory
+    formats, where not exactly one of them fits, too.
+    """
     strides = self.stride()
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    fitting = [f for f in formats if self.is_contiguous(memory_format=f)]
+    open_ = 1 in self.shape or any(a == b for a, b in itertools.pairwise(strides))
+    if (ambiguity_check or formats is ambiguity_check) and open_ and len(fitting) != 1:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given"
+            " memory formats."
+        )
     return tuple(sorted(builtins.range(self.ndim), key=lambda d: -strides[d]))
 
 

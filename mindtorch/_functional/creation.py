@@ -165,9 +165,12 @@ def asarray(
     dtype: Dtype | None = None,
     device: DeviceLike | None = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
-    """`obj` as a tensor, sharing memory where it can; `copy=True` never, False or ValueError."""
+    """`obj` as a tensor, sharing memory where it can; `copy=True` never, False or ValueError.
+
+    `requires_grad=None` keeps what a tensor `obj` has, False detaches it.
+    """
     if isinstance(obj, UntypedStorage | TypedStorage):
         result = _of_storage(obj, dtype)
     elif isinstance(obj, Tensor):
@@ -189,7 +192,7 @@ def asarray(
     elif copy is False:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     else:
-        return finish(tensor(obj, dtype=dtype, device=device), requires_grad)
+        return finish(tensor(obj, dtype=dtype, device=device), bool(requires_grad))
     changed = aten.to(
         result, result.device if device is None else resolve(device), dtype or result.dtype
     )
@@ -204,11 +207,20 @@ def asarray(
         )
     if copy and changed is result:
         changed = aten.clone(result)
-    if isinstance(obj, Tensor) and requires_grad and obj.requires_grad:
+    had = isinstance(obj, Tensor) and obj.requires_grad
+    if had and requires_grad is None:
+        warnings.warn(
+            "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of"
+            " False. Pass requires_grad=False explicitly to get the old behavior and silence this"
+            " warning.",
+            UserWarning,
+            stacklevel=2,
+        )
         return changed
-    return (
-        finish(changed.detach() if changed is obj else changed, True) if requires_grad else changed
-    )
+    if had == bool(requires_grad):
+        return changed
+    bare = changed.detach() if had or changed is obj else changed
+    return finish(bare, True) if requires_grad else bare
 
 
 def _is_buffer(obj: Any) -> bool:

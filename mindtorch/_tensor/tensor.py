@@ -5,12 +5,12 @@ Operators and methods are attached by `_functional`, autograd's by `_autograd.su
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._compat.warn_once import warn_once
 from .._tensor.types import Array
 from .device import CPU
 from .dtype import FLOAT, uint8
@@ -189,13 +189,11 @@ class Tensor(Methods, metaclass=TensorType):
 
     def storage(self) -> TypedStorage:
         """The storage with a dtype, which torch deprecates."""
-        warnings.warn(
+        warn_once(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will"
             " be the only storage class. This should only matter to you if you are using storages"
             " directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead"
-            " of tensor.storage()",
-            UserWarning,
-            stacklevel=2,
+            " of tensor.storage()"
         )
         return self._typed_storage()
 

@@ -257,7 +257,6 @@ def start(
     global _world
     if _world is not None:
         raise ValueError("trying to initialize the default process group twice!")
-    backend = known(backend or "cpu:gloo,npu:hccl")
     where = urlsplit(init_method or "env://")
     if where.scheme not in ("env", "tcp"):
         raise RuntimeError(f"No rendezvous handler for {where.scheme}://")
@@ -266,6 +265,7 @@ def start(
     size = size if size >= 0 else int(_checked_option("WORLD_SIZE"))
     host = str(where.hostname) if tcp else _checked_option("MASTER_ADDR")
     port = int(where.port or 0) if tcp else int(_checked_option("MASTER_PORT"))
+    backend = known(backend or "cpu:gloo,npu:hccl")
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank}: expected 0 to {size - 1} (world_size {size})")
     _world = ProcessGroup(backend, meet(host, port, rank, size, timeout), "0", "default_pg")

@@ -29,9 +29,9 @@ def vmap(
 ) -> Callable[..., Any]:
     """`func` over dimensions `in_dims` of its arguments; results are stacked at `out_dims`.
 
-    Rows compute the whole batch at once, by the rules of `_rules`, or element by element without
-    one. ValueError for dimensions that do not fit the arguments, RuntimeError for random draws
-    where `randomness` is "error".
+    Arguments by name go to `func` as they are, whole. Rows compute the whole batch at once, by the
+    rules of `_rules`, or element by element without one. ValueError for dimensions that do not fit
+    the arguments, RuntimeError for random draws where `randomness` is "error".
     """
     refuse_randomness(randomness)
     if chunk_size is not None and chunk_size <= 0:
@@ -41,15 +41,12 @@ def vmap(
     def inside(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree_flatten(args)
         dims = _dims(func, in_dims, args, leaves, spec)
-        named, named_spec = tree_flatten(kwargs)
-        named_dims = [0 if isinstance(v, Tensor) else None for v in named]
-        size = _size(func, [*leaves, *named], [*dims, *named_dims])
+        size = _size(func, leaves, dims)
 
         def call(values: list[Any]) -> Any:
-            batched, others = values[: len(leaves)], values[len(leaves) :]
-            return func(*tree_unflatten(batched, spec), **tree_unflatten(others, named_spec))
+            return func(*tree_unflatten(values, spec), **kwargs)
 
-        batch = _Batch(func, call, [*leaves, *named], [*dims, *named_dims], size, randomness)
+        batch = _Batch(func, call, leaves, dims, size, randomness)
         if chunk_size is None or chunk_size >= size:
             return batch.run(out_dims)
         return _joined([part.run(out_dims) for part in batch.chunks(chunk_size)], out_dims)

@@ -14,6 +14,7 @@ from typing import Any
 import mindtorch
 
 from .._compat.refusals import without_kernel
+from .._compat.warn_once import warn_once
 from .._dispatch.overrides import EVERY
 from .._functional.queries import strided
 from .._tensor.geometry import Size, geometry
@@ -193,6 +194,12 @@ def _rebuilt(values: Tensor, shapes: Sequence[Size], requires: bool) -> StridedN
 
 def join(samples: Sequence[Tensor]) -> StridedNestedTensor:
     """Samples in one buffer; RuntimeError for samples of different dims."""
+    warn_once(
+        "The PyTorch API of nested tensors is in prototype stage and will change in the near"
+        " future. We recommend specifying layout=torch.jagged when constructing a nested tensor,"
+        " as this layout receives active development, has better operator coverage, and works"
+        " with torch.compile."
+    )
     for i, sample in enumerate(samples):
         if sample.dim() != samples[0].dim():
             raise RuntimeError(

@@ -773,3 +773,41 @@ def test_products_of_sparse_matrices_have_torchs_nodes(layout):
 
 def test_sparse_mm_takes_two_ordinary_matrices():
     agree("cpu", lambda t, _: t.sparse.mm(t.ones(2, 3), t.ones(3, 2)))
+
+
+def warned(function):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = function()
+    return result, [str(w.message).partition("(Triggered")[0].strip() for w in caught]
+
+
+def states_by_name(t):
+    states = importlib.import_module(t.__name__ + ".distributed.checkpoint.state_dict")
+    model = t.nn.Linear(2, 1)
+    t.nn.init.ones_(model.weight)
+    t.nn.init.zeros_(model.bias)
+    return states.get_state_dict(model, t.optim.SGD(model.parameters(), 0.1))
+
+
+def leaf(t):
+    return t.arange(1.0, 7).view(2, 3).requires_grad_()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: t.vmap(lambda x, scale: x * scale)(leaf(t), scale=leaf(t)).shape,
+        lambda t: [t.asarray(leaf(t) * 2, requires_grad=r).requires_grad for r in (False, True)],
+        lambda t: warned(lambda: t.asarray(leaf(t)).requires_grad),
+        lambda t: t.empty(1, 2, 3).dim_order(ambiguity_check=True),
+        lambda t: t.empty(2, 2, 3).expand(2, 2, 3).dim_order(ambiguity_check=True),
+        lambda t: t.empty(1, 2, 3, 4).dim_order(ambiguity_check=[t.contiguous_format]),
+        lambda t: t.inference_mode()(lambda: t.ones(2))()._version,
+        lambda t: warned(lambda: len(t.utils.data.DataLoader(range(4), num_workers=999))),
+        states_by_name,
+        lambda t: t.distributed.init_process_group("unknown", rank=0, world_size=1),
+    ],
+)
+def test_defaults_and_refusals_that_examples_show_are_torchs(function):
+    agree("cpu", lambda t, _: function(t))

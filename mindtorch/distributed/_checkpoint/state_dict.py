@@ -5,6 +5,7 @@ Models are whole in every process here: the options that gather shards ask for w
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +76,7 @@ def get_model_state_dict(
     if submodules is not None:
         raise NotImplementedError("get_model_state_dict: submodules: ask the submodule itself")
     options, inside = options or StateDictOptions(), _inside(model)
-    state = dict(inside.state_dict())
+    state = OrderedDict(inside.state_dict())
     if options.ignore_frozen_params:
         for name, p in inside.named_parameters():
             if not p.requires_grad:
@@ -115,7 +116,8 @@ def get_optimizer_state_dict(
     for optimizer in _each(optimizers):
         for group in optimizer.param_groups:
             names_here = [names[id(p)] for p in group["params"]]
-            state["param_groups"].append({**group, "params": names_here})
+            options_here = {k: v for k, v in group.items() if k != "params"}
+            state["param_groups"].append({**options_here, "params": names_here})
             for p, name in zip(group["params"], names_here, strict=True):
                 if p in optimizer.state:
                     state["state"][name] = dict(optimizer.state[p])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -86,6 +88,7 @@ class DataLoader:
                 "multiprocessing_context option should specify a valid start method in"
                 f" {starts!r}, but got multiprocessing_context={multiprocessing_context!r}"
             )
+        _warn_of_many(num_workers)
         self.multiprocessing_context = multiprocessing_context
         self.in_order = in_order
         self.persistent_workers = persistent_workers
@@ -226,6 +229,20 @@ class _InWorkers(_BaseDataLoaderIter):
 
 _SingleProcessDataLoaderIter = _Here
 _MultiProcessingDataLoaderIter = _InWorkers
+
+
+def _warn_of_many(workers: int) -> None:
+    """More processes than this one may have processors."""
+    processors = len(os.sched_getaffinity(0))
+    if workers > processors:
+        warnings.warn(
+            f"This DataLoader will create {workers} worker processes in total. Our suggested max"
+            f" number of worker in current system is {processors}, which is smaller than what this"
+            " DataLoader is going to create. Please be aware that excessive worker creation might"
+            " get DataLoader running slow or even freeze, lower the worker number to avoid"
+            " potential slowness/freeze if necessary.",
+            stacklevel=3,
+        )
 
 
 def _check_workers(count: int, timeout: float, prefetch: int | None, persistent: bool) -> None:

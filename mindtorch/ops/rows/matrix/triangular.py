@@ -530,9 +530,19 @@ def lu_solve(
     return solve(LU, solve(LU, moved, upper=False, unitriangular=True), upper=True)
 
 
+def _lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    warn_once(
+        "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a"
+        " future PyTorch release.\nNote that torch.linalg.lu_solve has its arguments reversed.\n"
+        "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
+        "X = torch.linalg.lu_solve(LU, pivots, B)"
+    )
+    return lu_solve(LU_data, LU_pivots, self)
+
+
 composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-    lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
+    _lu_solve,
     summary="Solution of `A X = self` from LU factors of A.",
     unsupported={"half": "linalg.lu_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
