@@ -103,6 +103,13 @@ def _pairs(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return lambda self, p: function(self, p, out=np.empty(shape, kind))
 
 
+def _distances(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, shape, kind = universal("distances"), out.shape, out.dtype.np
+    if out.dtype not in _FULL or function is None:
+        return None
+    return lambda x1, x2, p: function(x1, x2, p, out=np.empty(shape, kind))
+
+
 def _refuse_outside(index: Array, low: int, size: int) -> None:
     """RuntimeError for an index that a dimension of a size does not have."""
     outside = universal("outside")
@@ -122,6 +129,18 @@ def _label_hinges(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     def run(self: Array, target: Array) -> Any:
         _refuse_outside(target, _ANY_BELOW, classes)
         return function(self, target)[0]
+
+    return run
+
+
+def _label_slopes(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, classes = universal("label_slopes"), args[1].shape[-1]
+    if out.dtype not in _FULL or function is None:
+        return None
+
+    def run(grad: Array, self: Array, target: Array) -> Any:
+        _refuse_outside(target, _ANY_BELOW, classes)
+        return function(self, target, grad)
 
     return run
 
@@ -303,6 +322,7 @@ def _gates(name: str) -> Maker:
 
 _MAKERS: dict[str, Maker] = {
     **products.MAKERS,
+    "_cdist_forward": _distances,
     "_cross": _cross,
     "_fractional_max_pool": _fractional,
     "_histc": _counts,
@@ -312,6 +332,7 @@ _MAKERS: dict[str, Maker] = {
     "_lstm_gates_backward": _gates("lstm_gates_backward"),
     "_multi_margin": _hinges,
     "_multilabel_margin": _label_hinges,
+    "_multilabel_margin_backward": _label_slopes,
     "_pdist_forward": _pairs,
     "_rows_of_pivots": _exchanged,
     "_searchsorted": _searched,

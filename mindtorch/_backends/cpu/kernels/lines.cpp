@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "ascendcl/dtype.h"
 #include "universal.h"
 
 namespace {
@@ -181,32 +182,71 @@ void search(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   });
 }
 
+// The sum of `term` of the gaps of two rows in double, eight terms at once.
+template <class T, class Term>
+ACL_INLINE double sum_of_gaps(const T* a, const T* b, intptr_t d, Term term) {
+  double lanes[8] = {};
+  intptr_t i = 0;
+  for (; i + 8 <= d; i += 8)
+    for (int k = 0; k < 8; ++k) lanes[k] += term(std::abs(a[i + k] - b[i + k]));
+  double sum = 0;
+  for (; i < d; ++i) sum += term(std::abs(a[i] - b[i]));
+  for (double lane : lanes) sum += lane;
+  return sum;
+}
+
 template <class T>
-T distance(const Line<T>& a, const Line<T>& b, intptr_t d, T p) {
-  T sum = 0;
+double distance(const T* a, const T* b, intptr_t d, double p) {
+  if (p == 2) return std::sqrt(sum_of_gaps(a, b, d, [](double gap) { return gap * gap; }));
+  if (p == 1) return sum_of_gaps(a, b, d, [](double gap) { return gap; });
+  if (p == 0) return sum_of_gaps(a, b, d, [](double gap) { return gap != 0 ? 1.0 : 0.0; });
+  if (!std::isinf(p))
+    return std::pow(sum_of_gaps(a, b, d, [p](double gap) { return std::pow(gap, p); }), 1 / p);
+  T most = 0;
   for (intptr_t i = 0; i < d; ++i) {
     const T gap = std::abs(a[i] - b[i]);
-    if (p == 2) sum += gap * gap;
-    else if (p == 1) sum += gap;
-    else if (p == 0) sum += gap != 0;
-    else if (std::isinf(p)) sum = gap > sum || gap != gap ? gap : sum;
-    else sum += std::pow(gap, p);
+    most = gap > most || gap != gap ? gap : most;
   }
-  return p == 2 ? std::sqrt(sum) : p == 0 || p == 1 || std::isinf(p) ? sum : std::pow(sum, 1 / p);
+  return most;
+}
+
+// The rows of a matrix one after another, copied where they are not.
+template <class T>
+const T* dense(const Plane<T>& from, intptr_t n, intptr_t d, std::vector<T>& copy) {
+  if (from.across == sizeof(T) && from.down == static_cast<intptr_t>(d * sizeof(T))) return &from(0, 0);
+  copy.resize(n * d);
+  for (intptr_t i = 0; i < n; ++i)
+    for (intptr_t j = 0; j < d; ++j) copy[i * d + j] = from(i, j);
+  return copy.data();
 }
 
 // (n,d),()->(k): the distances of every two rows.
 template <class T>
 void pairs(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   const intptr_t n = sizes[1], d = sizes[2];
+  std::vector<T> copy;
   each<3>(args, sizes, steps, [&] {
+    const T* rows = dense(Plane<T>{args[0], steps[3], steps[4]}, n, d, copy);
     const Line<T> out{args[2], steps[5]};
     intptr_t at = 0;
     for (intptr_t i = 0; i < n; ++i)
-      for (intptr_t j = i + 1; j < n; ++j) {
-        const Line<T> a{args[0] + i * steps[3], steps[4]}, b{args[0] + j * steps[3], steps[4]};
-        out[at++] = distance(a, b, d, number<T>(args[1]));
-      }
+      for (intptr_t j = i + 1; j < n; ++j)
+        out[at++] = static_cast<T>(distance(rows + i * d, rows + j * d, d, number<double>(args[1])));
+  });
+}
+
+// (n,d),(m,d),()->(n,m): the distances of each row from each of another matrix.
+template <class T>
+void distances(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t n = sizes[1], d = sizes[2], m = sizes[3];
+  std::vector<T> first, second;
+  each<4>(args, sizes, steps, [&] {
+    const T* a = dense(Plane<T>{args[0], steps[4], steps[5]}, n, d, first);
+    const T* b = dense(Plane<T>{args[1], steps[6], steps[7]}, m, d, second);
+    const Plane<T> out{args[3], steps[8], steps[9]};
+    for (intptr_t i = 0; i < n; ++i)
+      for (intptr_t j = 0; j < m; ++j)
+        out(i, j) = static_cast<T>(distance(a + i * d, b + j * d, d, number<double>(args[2])));
   });
 }
 
@@ -244,6 +284,24 @@ void label_hinges(char** args, const intptr_t* sizes, const intptr_t* steps, voi
         if (chosen[i] == 0 && !(z <= 0)) sum += z;
       }
     number<T>(args[2]) = sum / static_cast<T>(c);
+  });
+}
+
+// (c),(c),()->(c): what those hinges, of a gradient each, take of the classes and give the labels.
+template <class T>
+void label_slopes(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t c = sizes[1];
+  std::vector<char> chosen(c);
+  each<4>(args, sizes, steps, [&] {
+    const Line<T> x{args[0], steps[4]}, out{args[3], steps[6]};
+    const Line<int64_t> labels{args[1], steps[5]};
+    const T share = number<T>(args[2]) / static_cast<T>(c);
+    for (intptr_t i = 0; i < c; ++i) out[i] = 0, chosen[i] = 0;
+    intptr_t count = 0;
+    for (; count < c && labels[count] >= 0; ++count) chosen[labels[count]] = 1;
+    for (intptr_t k = 0; k < count; ++k)
+      for (intptr_t i = 0; i < c; ++i)
+        if (!chosen[i] && 1 - x[labels[k]] + x[i] > 0) out[i] += share, out[labels[k]] -= share;
   });
 }
 
@@ -426,11 +484,15 @@ extern const Universal LINES[] = {
      {reflected<float>, reflected<double>, reflected<Float>, reflected<Double>}},
     {"search", "(n),(),()->()", 3, 1, 3, {q, q, b, q, f, f, b, q, d, d, b, q},
      {search<int64_t>, search<float>, search<double>}},
-    {"pairs", "(n,d),()->(k)", 2, 1, 2, {f, f, f, d, d, d}, {pairs<float>, pairs<double>}},
+    {"pairs", "(n,d),()->(k)", 2, 1, 2, {f, d, f, d, d, d}, {pairs<float>, pairs<double>}},
+    {"distances", "(n,d),(m,d),()->(n,m)", 3, 1, 2, {f, f, d, f, d, d, d, d},
+     {distances<float>, distances<double>}},
     {"hinges", "(c),(),(c),(),()->()", 5, 1, 2, {f, q, f, f, f, f, d, q, d, d, d, d},
      {hinges<float>, hinges<double>}},
     {"label_hinges", "(c),(c)->(),(c)", 2, 2, 2, {f, q, f, f, d, q, d, d},
      {label_hinges<float>, label_hinges<double>}},
+    {"label_slopes", "(c),(c),()->(c)", 3, 1, 2, {f, q, f, f, d, q, d, d},
+     {label_slopes<float>, label_slopes<double>}},
     {"fractional", "(t,h,w),(s),(s)->(a,b,c),(a,b,c)", 3, 2, 2, {f, f, q, f, q, d, d, q, d, q},
      {fractional<float>, fractional<double>}},
     {"cross", "(d),(d)->(d)", 2, 1, 4, {q, q, q, f, f, f, d, d, d, F, F, F},

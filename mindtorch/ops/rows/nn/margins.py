@@ -227,8 +227,8 @@ def _label_hinges(self: Tensor, target: Tensor) -> Tensor:
     return (terms * shares).sum((1, 2))
 
 
-def _label_hinges_grad(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
-    targets, shares = _labelled(self.detach(), target)
+def _label_slopes(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
+    targets, shares = _labelled(self, target)
     over = 1 - self.gather(1, targets).unsqueeze(2) + self.unsqueeze(1)
     slope = aten.where(over > 0, shares, 0.0) * grad[:, None, None]
     return slope.sum(1).scatter_add(1, targets, -slope.sum(2))
@@ -238,7 +238,22 @@ op(
     "_multilabel_margin(Tensor self, Tensor target) -> Tensor",
     infer=lambda self, target: self.fresh((self.shape[0],)),
     lower=_label_hinges,
-    grad={"self": _label_hinges_grad},
+    grad={"self": lambda grad, self, target: aten._multilabel_margin_backward(grad, self, target)},
+    unsampled="multilabel_margin_loss is held against torch",
+    tolerance="composite",
+    surface="none",
+)
+
+op(
+    "_multilabel_margin_backward(Tensor grad, Tensor self, Tensor target) -> Tensor",
+    infer=lambda grad, self, target: self.fresh(self.shape),
+    lower=_label_slopes,
+    grad={
+        "grad": lambda grad, self, target: aten.sum(
+            grad * aten._multilabel_margin_backward(aten.ones_like(grad[:, 0]), self, target), (1,)
+        ),
+        "self": lambda grad: aten.zeros_like(grad),
+    },
     unsampled="multilabel_margin_loss is held against torch",
     tolerance="composite",
     surface="none",

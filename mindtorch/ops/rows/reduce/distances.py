@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from math import isfinite, prod
+from math import inf, isfinite, prod
 
 from ...._compat.unsupported_dtypes import Refusal
 from ...rules import broadcast, c_name, wrap_dims
 from ...words import *
+from .statistics import norm_grad
 
 
 @composite(
@@ -50,6 +51,38 @@ def _euclidean(x1: Tensor, x2: Tensor) -> Tensor:
     return aten.masked_fill(aten.sqrt(aten.masked_fill(squared, same, 1)), same, 0)
 
 
+def _gap(x1: Tensor, x2: Tensor) -> Tensor:
+    return aten.unsqueeze(x1, -2) - aten.unsqueeze(x2, -3)
+
+
+def _cdist_grad(
+    grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor, p: float
+) -> tuple[Tensor, Tensor]:
+    if p == 0:
+        return aten.zeros_like(x1), aten.zeros_like(x2)
+    slope = norm_grad(grad, _gap(x1, x2), result, p, (-1,), False)
+    return aten.sum(slope, (-2,)), -aten.sum(slope, (-3,))
+
+
+op(
+    "_cdist_forward(Tensor x1, Tensor x2, float p) -> Tensor",
+    summary="Distances of each row of one matrix from each row of another, of the same batch.",
+    infer=lambda x1, x2, p: x1.fresh((*x1.shape[:-1], x2.shape[-2])),
+    # Rows without elements are at no distance in any norm.
+    lower=lambda x1, x2, p: aten.linalg_vector_norm(
+        _gap(x1, x2), p if x1.shape[-1] else 0.0, (-1,)
+    ),
+    grad={("x1", "x2"): _cdist_grad},
+    samples=calls(
+        *((Arg((2, 3, 9)), Arg((2, 4, 9), high=2.5), p) for p in (2.0, 1.0, 3.0, inf)),
+        (Arg((3, 9), grad=False), Arg((4, 9), grad=False), 0.0),
+    ),
+    oracle=lambda torch: lambda x1, x2, p: torch.cdist(x1, x2, p, _MODES[2]),
+    tolerance="accumulated",
+    surface="none",
+)
+
+
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, Any compute_mode=None) -> Tensor",
     unsupported={"half": "cdist"},
@@ -78,7 +111,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    broadcast(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    batch = broadcast(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
     if x1.dtype is not x2.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got:"
@@ -88,8 +121,9 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
         )
     if p == 2 and _by_products(x1.shape[-2], x2.shape[-2], compute_mode):
         return _euclidean(x1, x2)
-    gap = aten.unsqueeze(x1, -2) - aten.unsqueeze(x2, -3)
-    return aten.linalg_vector_norm(gap, float(p), (-1,))
+    if x1.ndim > 2 or x2.ndim > 2:
+        x1, x2 = (aten.expand(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
+    return aten._cdist_forward(x1, x2, float(p))
 
 
 @composite(

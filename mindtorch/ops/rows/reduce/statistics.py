@@ -667,7 +667,7 @@ def _norm_lower(
     return aten.pow(aten.sum(aten.pow(size, ord), dims, keepdim), 1 / ord)
 
 
-def _norm_grad(
+def norm_grad(
     grad: Tensor, x: Tensor, result: Tensor, ord: Number, dim: tuple[int, ...] | None, keepdim: bool
 ) -> Tensor:
     grad, size = grow(grad, x._geom, dim, keepdim), grow(result, x._geom, dim, keepdim)
@@ -698,7 +698,7 @@ op(
         when=lambda a: a["x"].numel and all(in_dtypes(n, *SHORT_FLOATS)(a) for n in ("x", "out")),
     ),
     lower=_norm_lower,
-    grad={"x": _norm_grad},
+    grad={"x": norm_grad},
     unsupported={"bool whole": Refusal(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype}")},
     samples=lambda: [
