@@ -155,7 +155,7 @@ def jvp(
             "The vector v can only be None if the input to the user-provided function is a single"
             " Tensor with a single element."
         )
-    vectors = None if v is None else _vector(v, leaves, isinstance(inputs, tuple))
+    vectors: Any = None if v is None else _vector(v, leaves, isinstance(inputs, tuple))
     vectors = [aten.ones_like(t) for t in leaves] if vectors is None else vectors
     weights = tuple(aten.zeros_like(o).requires_grad_() for o in outs)
     pulled = _gradients(outs, leaves, weights, True)

@@ -426,10 +426,22 @@ def _check_inplace(self: Tensor) -> None:
         refuse_leaf(self)
 
 
+def refuse_class(cls: object) -> None:
+    """TypeError in torch's words for what is no subclass of Tensor."""
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
+
+
 def _make_subclass(
     cls: type[Tensor], data: Tensor, require_grad: bool = False, **kwargs: Any
 ) -> Tensor:
     """A new leaf of class `cls` over the storage of `data` (torch.Tensor._make_subclass)."""
+    refuse_class(cls)
     if hasattr(data, "_as_gradient"):
         raise NotImplementedError(
             f"{cls.__name__}: a sparse tensor has no memory to share; to_dense() makes an ordinary"

@@ -6,22 +6,22 @@ which asks it: the objects stay the same, and without a mode nothing is looked a
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from threading import Lock
 from types import CodeType, FunctionType
 from typing import Any
 
+from .._tensor.subclass import OURS
 from .._tensor.tensor import Tensor
 from .builtins import function_of
 
 Ask = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 # Methods by which Python's own functions look at a tensor.
-_SPECIAL = frozenset(("__contains__", "__format__", "__len__", "__repr__", "__reversed__"))
+_SPECIAL = frozenset(("__bool__", "__contains__", "__float__", "__format__", "__int__", "__len__",
+                      "__repr__", "__reversed__"))  # fmt: skip
 # Their calls change the tensor's class, which no class is asked for.
 _UNASKED = frozenset(("as_subclass",))
-_OURS = (os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "<mindtorch")
 
 
 def _asking(self: Any, *args: Any, _ask: Any, **kwargs: Any) -> Any:
@@ -69,7 +69,7 @@ class AttributeWatch:
 
         def ask(self_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             caller = sys._getframe(2).f_code.co_filename
-            if self._is_seen() and not caller.startswith(_OURS):
+            if self._is_seen() and not caller.startswith(OURS):
                 return self._ask(called, (self_, *args), kwargs)
             return original(self_, *args, **kwargs)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from itertools import chain
+from types import FunctionType, MethodWrapperType
 from typing import Any, TypeVar, cast
 
 from .._autograd.grad_mode import LOCAL, MODES
@@ -79,8 +80,11 @@ def hand_over(
     """Ask each class in turn; `python_name` is that of a function that torch writes in Python."""
     func, types = object_of(func), tuple(type(a) for a in kinds)
     for instance in kinds:  # whose method may be one of the class or of instances
-        ask = getattr(type(instance), "_ask", None) or instance.__torch_function__
-        result = ask(func, types, args, kwargs)
+        ours = getattr(type(instance), "_ask", None)
+        if ours is not None:
+            result = ours(func, types, args, kwargs)
+        else:
+            result = instance.__torch_function__(func, types, args, *_named(func, kwargs))
         if result is not NotImplemented:
             return result
     if python_name:
@@ -94,6 +98,20 @@ def hand_over(
         f" __torch_function__ handlers returned NotImplemented:{handlers}\n\nFor more information,"
         " try re-running with TORCH_LOGS=not_implemented"
     )
+
+
+# Methods that are Python's here, and slots of C in torch.
+_SLOTS_OF_C = frozenset(("__delitem__", "__getitem__", "__setitem__"))
+
+
+def _in_python(func: Callable[..., Any]) -> bool:
+    """Whether torch's function is written in Python."""
+    return isinstance(func, FunctionType) and func.__name__ not in _SLOTS_OF_C
+
+
+def _named(func: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Keyword arguments as torch hands them on: functions of C leave out an empty dict."""
+    return (kwargs,) if kwargs or _in_python(func) else ()
 
 
 DOOR.update(hand_over=hand_over, function_of=function_of)
@@ -274,7 +292,7 @@ Tensor.__torch_function__ = classmethod(_torch_function)  # type: ignore[attr-de
 
 def get_default_nowrap_functions() -> set[Any]:
     """Functions whose results keep their own class."""
-    return {Tensor.grad.__get__}
+    return {Tensor.grad.__get__, Tensor._base.__get__}
 
 
 class DisableTorchFunctionSubclass(StepScope):
@@ -364,10 +382,12 @@ def by_name() -> bool:
 def ask(
     func: Callable[..., Any], types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    modes = LOCAL.functions
+    modes, func = LOCAL.functions, object_of(func)
+    if not types and (_in_python(func) or isinstance(func, MethodWrapperType)):
+        types = tuple(dict.fromkeys(type(a) for a in args if isinstance(a, Tensor)))
     LOCAL.functions = modes[:-1]
     try:
-        return modes[-1].__torch_function__(object_of(func), types, args, kwargs)
+        return modes[-1].__torch_function__(func, types, args, *_named(func, kwargs))
     finally:
         LOCAL.functions = modes
 

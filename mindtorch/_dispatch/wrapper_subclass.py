@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._autograd.surface import refuse_class
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import get_default_dtype
@@ -35,7 +36,7 @@ def _asking(cls: type[Any]) -> Callable[..., Any]:
 
     def ask(func: Any, types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         packet = getattr(namespace("aten"), func.__name__, None)
-        if packet is None:  # an operator of Python, made of rows
+        if not hasattr(packet, "default"):  # an operator of Python, made of rows
             return func(*args, **kwargs)
         return cls.__torch_dispatch__(packet.default, tuple(types), tuple(args), kwargs)
 
@@ -62,15 +63,9 @@ def make_wrapper_subclass(
     `__torch_dispatch__` of the class is given each row's operator. Gradients are those of the
     tensors that it wraps: NotImplementedError for `requires_grad`.
     """
-    if not issubclass(cls, Tensor):
-        raise TypeError(
-            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
-            "possible. Make sure your class inherits from Tensor."
-        )
+    refuse_class(cls)
     if not hasattr(cls, "__torch_dispatch__"):
-        raise RuntimeError(
-            f"{cls.__name__} must define __torch_dispatch__ to be made by _make_wrapper_subclass"
-        )
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     if requires_grad:
         raise NotImplementedError(
             f"{cls.__name__}: mindtorch records gradients of the tensors that a wrapper holds, not"

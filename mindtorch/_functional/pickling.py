@@ -15,7 +15,7 @@ from .._tensor.geometry import geometry
 from .._tensor.loading import load
 from .._tensor.no_memory import NoMemory
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
-from .._tensor.subclass import plain
+from .._tensor.subclass import off, plain
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 
@@ -101,6 +101,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     copied = _over_copied_memory(self.detach(), memo)
     if type(self) is not Tensor:
+        _refuse_other_class(self)
         copied = Tensor._make_subclass(type(self), copied)
     if self.requires_grad:
         copied.requires_grad_()
@@ -109,6 +110,23 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     memo[id(self)] = copied
     copied.__dict__.update(deepcopy(self.__dict__, memo))
     return copied
+
+
+def _refuse_other_class(tensor: Tensor) -> None:
+    """RuntimeError in torch's words where `new_empty` gives no instance of the same class."""
+    kind = type(tensor)
+    if hasattr(kind, "_row_call") or kind.__module__.partition(".")[0] in ("mindtorch", "torch"):
+        return
+    with off():
+        empty = tensor.new_empty([])
+    if type(empty) is not kind:
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for non-wrapper subclasses only works for"
+            " subclass types that implement new_empty() and for which that function returns another"
+            " instance of the same subclass. You should either properly implement new_empty() for"
+            " your subclass or override __deepcopy__() if it is intended behavior for new_empty()"
+            " to return an instance of a different type."
+        )
 
 
 def _copy(self: Tensor) -> Tensor:
@@ -121,6 +139,7 @@ def _copy(self: Tensor) -> Tensor:
 
 
 Tensor.__reduce_ex__ = _reduce  # type: ignore[method-assign,assignment]
+_deepcopy.__name__, _deepcopy.__qualname__ = "__deepcopy__", "Tensor.__deepcopy__"
 Tensor.__deepcopy__ = _deepcopy  # type: ignore[method-assign, assignment]
 Tensor.__copy__ = _copy  # type: ignore[attr-defined]
 for _kind, _copier in ((UntypedStorage, _deepcopy_of_untyped), (TypedStorage, _deepcopy_of_typed)):

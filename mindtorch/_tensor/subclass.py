@@ -7,6 +7,8 @@ its Geometry that no plan is kept for, so that its calls reach the slow path, wh
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,6 +78,12 @@ def showing(slot: Any) -> Any:
 
 
 # Properties whose values are tensors, so that a class that gives its own kind gives it here too.
+OURS = (os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "<mindtorch")
+_SETTABLE = frozenset(("data", "grad", "names", "requires_grad"))
+# Methods that torch has in Python: what they take is handed on by name.
+_BY_NAME: dict[str, dict[str, object]] = {
+    "backward": {"gradient": None, "retain_graph": None, "create_graph": False, "inputs": None},
+}
 _TENSOR_PROPERTIES = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "real"))
 # What changes a tensor's class asks none: a class's own `__torch_function__` may use it.
 _NOT_ASKED = frozenset(("as_subclass",))
@@ -94,7 +102,9 @@ def asking(tensor: Any) -> Any:
     def read(self: Any, name: str) -> Any:
         if LOCAL.off or name[0] == "_":
             return object.__getattribute__(self, name)
-        if name in _TENSOR_PROPERTIES:
+        if name in _TENSOR_PROPERTIES or (
+            isinstance(vars(tensor).get(name), property) and _asked_by_program()
+        ):
             return DOOR["hand_over"](vars(tensor)[name].__get__, (self,), (self,), {})
         value = object.__getattribute__(self, name)
         if name in _NOT_ASKED or getattr(value, "__self__", None) is not self:
@@ -104,11 +114,35 @@ def asking(tensor: Any) -> Any:
             return value
 
         def method(*args: Any, **kwargs: Any) -> Any:
+            if name in _BY_NAME:
+                kwargs = {
+                    **_BY_NAME[name],
+                    **dict(zip(_BY_NAME[name], args, strict=False)),
+                    **kwargs,
+                }
+                args = ()
             return DOOR["hand_over"](func, (self,), (self, *args), kwargs)
 
         return method
 
     return read
+
+
+def asking_to_set(tensor: Any) -> Any:
+    """What sets attributes of a subclass's instance: the class is asked for torch's own."""
+
+    def write(self: Any, name: str, value: Any) -> None:
+        if name in _SETTABLE and not LOCAL.off and _asked_by_program():
+            DOOR["hand_over"](vars(tensor)[name].__set__, (self,), (self, value), {})
+        else:
+            object.__setattr__(self, name, value)
+
+    return write
+
+
+def _asked_by_program() -> bool:
+    """Whether an attribute is asked for by code that is not ours."""
+    return not sys._getframe(2).f_code.co_filename.startswith(OURS)
 
 
 # Methods that Python looks up in the class, so that `asking` does not see them, and those of them
@@ -120,7 +154,8 @@ OPERATORS_OF_ROWS = frozenset(f"__{name}__" for name in (
     "bool", "index", "array", "iter",
 ))  # fmt: skip
 ASKING_OPERATORS = frozenset((
-    "__getitem__", "__setitem__", "__contains__", "__len__", "__reversed__", "__repr__", "__int__",
+    "__getitem__", "__setitem__", "__contains__", "__deepcopy__", "__len__", "__reversed__",
+    "__repr__", "__int__",
     "__float__", "__bool__", "__index__", "__complex__", "__format__", "__invert__", "__rsub__",
     "__rpow__", "__rtruediv__", "__floordiv__", "__rfloordiv__",
 ))  # fmt: skip
@@ -134,6 +169,8 @@ def asking_operator(tensor: Any, name: str) -> Callable[..., Any]:
         if LOCAL.off:
             return func(self, *args, **kwargs)
         try:
+            if name == "__repr__":
+                kwargs = {"tensor_contents": None, **kwargs}
             return DOOR["hand_over"](func, (self,), (self, *args), kwargs)
         except TypeError:  # Python asks the other operand, as after torch's own operators
             if name in _BINARY:

@@ -23,6 +23,7 @@ from .subclass import (
     OPERATORS_OF_ROWS,
     asking,
     asking_operator,
+    asking_to_set,
     disabled_torch_function_impl,
     showing,
 )
@@ -55,6 +56,8 @@ class TensorType(type):
             cls._geom = showing(TensorSlots.__dict__["_geom"])
             if "__getattribute__" not in scope and not hasattr(cls, "_row_call"):
                 type.__setattr__(cls, "__getattribute__", asking(Tensor))
+                if "__setattr__" not in scope:
+                    type.__setattr__(cls, "__setattr__", asking_to_set(Tensor))
                 for name in ASKING_OPERATORS.difference(*(c.__dict__ for c in _above(cls))):
                     type.__setattr__(cls, name, asking_operator(Tensor, name))
 

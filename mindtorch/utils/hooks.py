@@ -14,9 +14,27 @@ import mindtorch
 from .._autograd.graph import MultiHandle
 from .._autograd.node import Handle
 
-__all__ = ["BackwardHook", "RemovableHandle"]
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 Hooks = MutableMapping[int, Any]
+
+
+def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a hook of tensors that need not be saved with them: saving warns of others."""
+    vars(f)["__torch_unserializable__"] = True
+    return f
+
+
+def warn_if_has_hooks(tensor: mindtorch.Tensor) -> None:
+    """Warn of each hook of a tensor that saving it loses."""
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected,"
+                " you can decorate the function with @torch.utils.hooks.unserializable_hook to"
+                " suppress this warning",
+                stacklevel=2,
+            )
 
 
 class _Handles(type):

@@ -1,5 +1,6 @@
 """Subclasses of Tensor, and functions that users write: what they see and give, as in torch."""
 
+import copy
 import importlib
 
 import pytest
@@ -206,3 +207,34 @@ def test_a_layers_function_is_handed_over_itself_and_takes_what_is_handed_on(nam
     ours, theirs = call(mindtorch), call(torch)
     assert ours[0] == theirs[0]
     assert ours[1] == pytest.approx(theirs[1], nan_ok=True)
+
+
+# What a program reads, sets or does, and who is asked with which keyword arguments.
+EXPRESSIONS = (
+    "x.shape, x.dtype, x.device, x.ndim, x.requires_grad, x.grad_fn, x.is_leaf, x.grad, x.data",
+    "x.backward()", "repr(x)", "x.__setitem__(0, 1)", "x + 1", "len(x)", "x.sum(0)", "x == x",
+    "bool(x[0, 0])", "float(x[0, 0])", "setattr(x, 'requires_grad', True)", "setattr(x, 'tag', 1)",
+    "setattr(x, 'grad', x.detach())", "copy.deepcopy(x)", "torch.Tensor._make_subclass(int, x)",
+    "x.as_subclass(int)", "x.as_subclass(3)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("code", EXPRESSIONS)
+def test_attributes_and_operators_ask_the_class_alike(code):
+    def seen_by(lib):
+        calls = []
+
+        class Watched(lib.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                calls.append((func.__name__, len(args), sorted(kwargs) if kwargs else kwargs))
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        x = lib.ones(2, 2).as_subclass(Watched)
+        try:
+            eval(code, {"x": x, "copy": copy, "torch": lib})
+        except Exception as error:
+            calls.append(f"{type(error).__name__}: {error}")
+        return calls
+
+    assert seen_by(mindtorch) == seen_by(torch)
