@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -17,8 +17,9 @@ def written_out(*names: str) -> Callable[[_Class], _Class]:
     """
 
     def decorate(base: _Class) -> _Class:
-        def init_subclass(cls: type, **options: object) -> None:
-            super(base, cls).__init_subclass__(**options)
+        def init_subclass(cls: Any, /, **options: object) -> None:
+            parent: Any = super(base, cls)
+            parent.__init_subclass__(**options)
             if base in cls.__bases__:
                 for name in names:
                     write_out(cls, name)

@@ -34,17 +34,17 @@ class Adafactor(Optimizer):
     ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
-        if not lr >= 0.0:
+        if not 0.0 <= lr:  # noqa: SIM300 (the order that errors of types name)
             raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
         if not beta2_decay <= 0.0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
-        if eps[0] is not None and not eps[0] >= 0.0:
+        if eps[0] is not None and not 0.0 <= eps[0]:  # noqa: SIM300 (the order that errors of types name)
             raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
-        if not eps[1] >= 0.0:
+        if not 0.0 <= eps[1]:  # noqa: SIM300 (the order that errors of types name)
             raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
         if not d >= 1.0:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
-        if not weight_decay >= 0.0:
+        if not 0.0 <= weight_decay:  # noqa: SIM300 (the order that errors of types name)
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
         defaults = pick(locals(), "lr beta2_decay eps d weight_decay foreach maximize")
         super().__init__(params, defaults)

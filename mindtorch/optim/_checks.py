@@ -9,11 +9,14 @@ import mindtorch
 from .._tensor.tensor import Tensor
 
 
-def check_lr(lr: Any) -> None:
-    """ValueError for a negative learning rate or a tensor of more than one element."""
+def check_lr(lr: Any, below: bool = False) -> None:
+    """ValueError for a negative learning rate or a tensor of more than one element.
+
+    Errors of rates that are no numbers name the comparison: whether it is `below` zero, or not.
+    """
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    if lr < 0.0 or lr != lr:
+    if lr < 0.0 if below else not 0.0 <= lr:  # noqa: SIM300
         raise ValueError(f"Invalid learning rate: {lr}")
 
 
@@ -33,7 +36,7 @@ def check_positive(**values: Any) -> None:
     """ValueError for a negative value; the keyword names it,
     underscores as torch's text has them."""
     for name, value in values.items():
-        if not value >= 0.0:
+        if not 0.0 <= value:  # noqa: SIM300 (the order that errors of types name)
             raise ValueError(f"Invalid {_TEXT.get(name, name)} value: {value}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
 from .optimizer import Group, Optimizer, ParamsT
@@ -11,6 +13,8 @@ __all__ = ["Adadelta"]
 
 class Adadelta(Optimizer):
     """p -= lr · g · sqrt(mean of Δ² + eps) / sqrt(mean of g² + eps)."""
+
+    capturable_devices: ClassVar = ["cuda", "xpu", "hpu", "privateuseone"]
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_lr, check_positive, count, directed, pick
+from ._checks import advance, check_kinds, check_lr, check_positive, count, directed, pick
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Adagrad"]
@@ -45,6 +45,7 @@ class Adagrad(Optimizer):
         )
         defaults = pick(locals(), names)
         super().__init__(params, defaults)
+        check_kinds(None, foreach, fused, True, differentiable)
         for group in self.param_groups:
             for p in group["params"]:
                 start = group["initial_accumulator_value"]

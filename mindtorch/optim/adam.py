@@ -41,6 +41,7 @@ class Adam(Optimizer):
         if not any(all(isinstance(beta, kind) for beta in betas) for kind in (float, Tensor)):
             raise ValueError("betas must be either both floats or both Tensors")
         check_positive(weight_decay=weight_decay)
+        betas = tuple(betas)
         names = (
             "lr betas eps weight_decay amsgrad "
             "maximize foreach capturable differentiable fused decoupled_weight_decay"

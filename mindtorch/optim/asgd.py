@@ -12,6 +12,8 @@ __all__ = ["ASGD"]
 class ASGD(Optimizer):
     """SGD that keeps an average of the parameter from step t0 on."""
 
+    capturable_tensors = "params, mus, etas, and state_steps"
+
     def __init__(
         self,
         params: ParamsT,

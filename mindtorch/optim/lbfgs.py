@@ -153,6 +153,8 @@ class LBFGS(Optimizer):
                 return loss, grad, length, 0
             loss, grad = evaluate()
             return loss, grad, length, 1
+        if group["line_search_fn"] != "strong_wolfe":
+            raise RuntimeError("only 'strong_wolfe' is supported")
         origin = [p.clone() for p in self._params]
 
         def at(t: float) -> tuple[float, Any]:

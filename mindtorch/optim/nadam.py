@@ -12,6 +12,8 @@ __all__ = ["NAdam"]
 class NAdam(Optimizer):
     """Adam with Nesterov momentum, whose momentum follows a schedule."""
 
+    capturable_tensors = "params, mu_products and state_steps"
+
     def __init__(
         self,
         params: ParamsT,

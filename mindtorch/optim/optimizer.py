@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import mindtorch
 from mindtorch._functional.queries import typename
@@ -56,6 +56,9 @@ class Optimizer(HookedOptimizer):
     # What follows the class's name in the error for a sparse gradient; None where one is taken.
     sparse_refusal: str | None = "does not support sparse gradients"
     refuses_complex = False
+    # What a captured step needs on a device, as the error for one on the CPU lists it.
+    capturable_tensors = "params and state_steps"
+    capturable_devices: ClassVar = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
 
     @staticmethod
     def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> Any:
@@ -170,6 +173,7 @@ class Optimizer(HookedOptimizer):
         recording = recording and mindtorch.is_grad_enabled()
         with mindtorch.enable_grad() if recording else mindtorch.no_grad():
             for group in self.param_groups:
+                self._check_capturable(group)
                 for p in group["params"]:
                     if p.grad is not None:
                         if p.grad.is_sparse and self.sparse_refusal:
@@ -180,6 +184,16 @@ class Optimizer(HookedOptimizer):
                         else:
                             self._update(p, p.grad, group)
         return loss
+
+    def _check_capturable(self, group: Group) -> None:
+        """AssertionError for a step to be captured of parameters on the CPU, in torch's words."""
+        if not group.get("capturable") or group.get("fused"):
+            return
+        if any(p.grad is not None and p.device.type == "cpu" for p in group["params"]):
+            raise AssertionError(
+                f"If capturable=True, {self.capturable_tensors} must be on supported devices: "
+                f"{self.capturable_devices}."
+            )
 
     def _update_parts(self, p: Tensor, grad: Tensor, group: Group) -> None:
         """Updates a complex parameter by its real and imaginary parts; its state is complex.
@@ -227,7 +241,7 @@ class Optimizer(HookedOptimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads what state_dict gave; state tensors move to their parameter's device and dtype."""
-        state_dict = dict(state_dict)
+        state_dict = state_dict.copy()
         for hook in self._hooks("load_state_dict_pre").values():
             replaced = hook(self, state_dict)
             state_dict = state_dict if replaced is None else replaced

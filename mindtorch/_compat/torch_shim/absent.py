@@ -58,7 +58,8 @@ class AbsentNameError(AttributeError):
     __notes__ = cast("list[str]", cached_property(_notes))
 
 
-AbsentNameError.__name__, AbsentNameError.__module__ = "AttributeError", "builtins"
+AbsentNameError.__name__ = AbsentNameError.__qualname__ = "AttributeError"
+AbsentNameError.__module__ = "builtins"
 
 
 def absent(module: ModuleType, full_name: str, name: str) -> Exception:

@@ -7,7 +7,7 @@ import types
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._tensor.tensor import Tensor
 from ..optimizer import Optimizer
@@ -121,14 +121,20 @@ class LRScheduler:
                 stacklevel=3,
             )
 
-    def step(self, epoch: int | None = None) -> None:
-        """Goes to the next epoch (or to `epoch`) and sets its rates."""
-        if self._step_count == 1:
-            self._check_order()
-        self._step_count += 1
-        if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
-        self._update_lr(epoch)
+    if TYPE_CHECKING:  # subclasses take other arguments
+
+        def step(self, *args: Any, **kwargs: Any) -> None: ...
+
+    else:
+
+        def step(self, epoch: int | None = None) -> None:
+            """Goes to the next epoch (or to `epoch`) and sets its rates."""
+            if self._step_count == 1:
+                self._check_order()
+            self._step_count += 1
+            if epoch is not None:
+                warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            self._update_lr(epoch)
 
     def _check_order(self) -> None:
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):

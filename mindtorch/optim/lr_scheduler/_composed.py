@@ -7,11 +7,34 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from ..._compat.method_names import written_out
 from ...optim.optimizer import Optimizer
 from ._base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_rate
 
 
-class SequentialLR(LRScheduler):
+@written_out("state_dict", "load_state_dict")
+class _OfMembers(LRScheduler):
+    """What schedules made of others share."""
+
+    _schedulers: list[Any]
+
+    def state_dict(self) -> dict[str, Any]:
+        """As the base's, members as their own state dicts."""
+        skipped = ("optimizer", "_schedulers")
+        state = {key: value for key, value in self.__dict__.items() if key not in skipped}
+        state["_schedulers"] = [member.state_dict() for member in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what state_dict gave."""
+        state = state_dict.copy()
+        members = state.pop("_schedulers")
+        self.__dict__.update(state)
+        for member, saved in zip(self._schedulers, members, strict=True):
+            member.load_state_dict(saved)
+
+
+class SequentialLR(_OfMembers):
     """Runs one schedule after the other, the next one from each milestone on."""
 
     last_epoch: int
@@ -56,7 +79,7 @@ class SequentialLR(LRScheduler):
         for member in members:
             self.recursive_undo(member)
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Goes to the next epoch, in the member whose turn it is."""
         self.last_epoch += 1
         at = bisect_right(self._milestones, self.last_epoch)
@@ -67,16 +90,8 @@ class SequentialLR(LRScheduler):
             member.step()
         self._last_lr = member.get_last_lr()
 
-    def state_dict(self) -> dict[str, Any]:
-        """As the base's, members as their own state dicts."""
-        return _state_with_members(self)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what state_dict gave."""
-        _load_members(self, state_dict)
-
-
-class ChainedScheduler(LRScheduler):
+class ChainedScheduler(_OfMembers):
     """Steps several schedules together."""
 
     def __init__(
@@ -94,19 +109,11 @@ class ChainedScheduler(LRScheduler):
         self.optimizer = optimizer
         self._last_lr = [group["lr"] for group in optimizer.param_groups]
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:
         """Steps every member."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Any]:
-        """As the base's, members as their own state dicts."""
-        return _state_with_members(self)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what state_dict gave."""
-        _load_members(self, state_dict)
 
 
 def _check_member(name: str, i: int, scheduler: Any, optimizer: Optimizer) -> None:
@@ -124,21 +131,6 @@ def _check_member(name: str, i: int, scheduler: Any, optimizer: Optimizer) -> No
             f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is "
             f"different from {type(optimizer).__name__}."
         )
-
-
-def _state_with_members(scheduler: Any) -> dict[str, Any]:
-    skipped = ("optimizer", "_schedulers")
-    state = {key: value for key, value in scheduler.__dict__.items() if key not in skipped}
-    state["_schedulers"] = [member.state_dict() for member in scheduler._schedulers]
-    return state
-
-
-def _load_members(scheduler: Any, state_dict: dict[str, Any]) -> None:
-    state = dict(state_dict)
-    members = state.pop("_schedulers")
-    scheduler.__dict__.update(state)
-    for member, saved in zip(scheduler._schedulers, members, strict=True):
-        member.load_state_dict(saved)
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -200,7 +192,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def is_better(self, a: float, best: float) -> bool:
+    def _is_better(self, a: float, best: float) -> bool:
         """Says whether metric `a` improves on `best` by more than the threshold."""
         sign = -1.0 if self.mode == "min" else 1.0
         if self.threshold_mode == "rel":
@@ -214,7 +206,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Says whether bad steps are not counted at present."""
         return self.cooldown_counter > 0
 
-    def step(self, metrics: float, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: float, epoch: int | None = None) -> None:
         """Takes the metric of this step and lowers the rates when it has stalled."""
         current = float(metrics)
         if epoch is None:
@@ -222,7 +214,7 @@ class ReduceLROnPlateau(LRScheduler):
         else:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch: int = epoch
-        if self.is_better(current, self.best):
+        if self._is_better(current, self.best):
             self.best = current
             self.num_bad_epochs = 0
         else:

@@ -181,7 +181,7 @@ class CyclicLR(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes what state_dict gave."""
-        state = dict(state_dict)
+        state = state_dict.copy()
         saved = state.pop("_scale_fn_custom", None)
         super().load_state_dict(state)
         if saved is not None and self._scale_fn_custom is not None:

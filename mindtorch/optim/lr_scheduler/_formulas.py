@@ -46,7 +46,7 @@ class _ByFunction(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes what state_dict gave."""
-        state = dict(state_dict)
+        state = state_dict.copy()
         for fn, saved in zip(self.lr_lambdas, state.pop("lr_lambdas"), strict=True):
             if saved is not None:
                 fn.__dict__.update(saved)
@@ -249,9 +249,9 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
         epoch, period, low = self.last_epoch, self.T_max, self.eta_min
-        if epoch == 0:
-            return self._rates()
         if self._is_initial:
+            return self._rates()
+        if self._step_count == 1 and epoch > 0:
             return self._get_closed_form_lr()
         if (epoch - 1 - period) % (2 * period) == 0:
             # The quotient below is 0 / 0 here: the rate stands at eta_min.
