@@ -83,3 +83,34 @@ def test_matrices_that_are_not_square_are_refused(name):
 def test_singular_matrix_is_refused():
     with pytest.raises(mindtorch.linalg.LinAlgError, match="singular"):
         mindtorch.linalg.inv(mindtorch.zeros(2, 2))
+
+
+def small_matrices(t, sizes):
+    t.manual_seed(0)
+    for n in sizes:
+        for dtype in (t.float32, t.float64):
+            yield n, *(t.randn(n, m, dtype=dtype) for m in (n, 3, 2 * n))
+
+
+def test_every_digit_of_factors_of_small_matrices_is_torchs():
+    def run(t):
+        solve, every = t.linalg.solve, []
+        for n, a, b, _ in small_matrices(t, (1, 2, 3, 4, 5, 8, 12)):
+            every += [t.linalg.lu_factor(a)[0], t.linalg.det(a), solve(a, b[:, 0])]
+            every += [t.linalg.inv(a), solve(a, b)] if n < 12 else []
+        return [x.tolist() for x in every]
+
+    agree(run)
+
+
+def test_signs_of_vectors_of_small_matrices_are_torchs():
+    def run(t):
+        every = []
+        for n, a, _, wide in small_matrices(t, (2, 3, 4, 5)):
+            tall = t.cat([a, a[: n // 2] * 2])
+            every += [t.linalg.eigh(a + a.mT)[1], t.linalg.svd(a)[0], t.linalg.svd(wide)[0]]
+            every += [t.linalg.svd(tall, False)[0], t.view_as_real(t.linalg.eig(a)[1])]
+            every += [t.view_as_real(t.linalg.eigh(t.complex(a + a.mT, a - a.mT))[1])]
+        return [((x * 1e3 > 1) * 1 - (x * 1e3 < -1) * 1).tolist() for x in every]
+
+    agree(run)

@@ -18,7 +18,7 @@ from ..._tensor.types import Array, Number
 from ...ops.rows.move.scattering import divided, start_of
 from ...ops.rules import Results
 from ...ops.spec import Op
-from . import native, products
+from . import factors, native, products
 from .ufuncs import universal
 
 Kernel = Callable[..., Any]
@@ -321,6 +321,7 @@ def _gates(name: str) -> Maker:
 
 
 _MAKERS: dict[str, Maker] = {
+    **factors.MAKERS,
     **products.MAKERS,
     "_cdist_forward": _distances,
     "_cross": _cross,

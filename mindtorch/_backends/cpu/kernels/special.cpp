@@ -203,7 +203,7 @@ extern const Universal ELEMENTS[] = {
     {}};
 
 extern "C" int mtk_function(const char* name, mtk_loops* found) {
-  for (const Universal* list : {ELEMENTS, GATES, LINES, PRODUCTS, SMOOTH})
+  for (const Universal* list : {ELEMENTS, FACTORS, GATES, LINES, PRODUCTS, SMOOTH})
     for (const Universal* row = list; row->name; ++row) {
       if (strcmp(row->name, name)) continue;
       *found = {row->signature, row->operands, row->results, row->kinds, row->types,

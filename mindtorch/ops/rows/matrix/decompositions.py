@@ -135,10 +135,19 @@ def _failure(name: str, kernel: Callable[..., Array], args: Sequence[Array]) -> 
             f" is not positive-definite (the leading minor of order {order} is not"
             " positive-definite)."
         )
+    batch = at if args[0].ndim > 2 else None
+    return str(singular(name, batch, _zero_pivot(matrices[at]) if name == "linalg.inv" else 0))
+
+
+def singular(name: str, at: int | None, pivot: int) -> LinAlgError:
+    """torch's error of linalg.inv or linalg.solve for a matrix, of a batch the one at `at`."""
+    where = "" if at is None else f"(Batch element {at}): "
     if name == "linalg.solve":
-        return f"torch.linalg.solve: {where}The solver failed because the input matrix is singular."
-    return (
-        f"{name}: {where}The diagonal element {_zero_pivot(matrices[at])} is zero, the inversion"
+        return LinAlgError(
+            f"torch.linalg.solve: {where}The solver failed because the input matrix is singular."
+        )
+    return LinAlgError(
+        f"{name}: {where}The diagonal element {pivot} is zero, the inversion"
         " could not be completed because the input matrix is singular."
     )
 
@@ -309,7 +318,7 @@ def _solve_infer(A: Geometry, B: Geometry) -> Geometry:
             "linalg.solve: Expected A and B to have the same dtype, but found A of type"
             f" {A.dtype.legacy} and B of type {B.dtype.legacy} instead"
         )
-    vector = _is_vector(A, B)
+    vector = is_vector(A, B)
     rows = B.shape[-1] if vector else B.shape[-2]
     if rows != A.shape[-1]:
         raise RuntimeError(
@@ -322,17 +331,17 @@ def _solve_infer(A: Geometry, B: Geometry) -> Geometry:
     return A.fresh(shape, None, column_major(shape))
 
 
-def _is_vector(A: Tensor | Array | Geometry, B: Tensor | Array | Geometry) -> bool:
+def is_vector(A: Tensor | Array | Geometry, B: Tensor | Array | Geometry) -> bool:
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
 def _solve(A: Array, B: Array) -> Array:
-    return np.linalg.solve(A, B[..., None])[..., 0] if _is_vector(A, B) else np.linalg.solve(A, B)
+    return np.linalg.solve(A, B[..., None])[..., 0] if is_vector(A, B) else np.linalg.solve(A, B)
 
 
 def _solve_by_qr(A: Tensor, B: Tensor) -> Tensor:
     """R⁻¹ Qᴴ B for A = Q R; no pivots are needed."""
-    vector = _is_vector(A, B)
+    vector = is_vector(A, B)
     right = aten.unsqueeze(B, -1) if vector else B
     q, r = aten.linalg_qr(A)
     _refuse_singular(r)
@@ -362,7 +371,7 @@ def _refuse_singular(r: Tensor) -> None:
 
 def _solve_grad_a(grad: Tensor, A: Tensor, B: Tensor, result: Tensor) -> Tensor:
     solved = aten._linalg_solve(_t(A), grad)
-    if _is_vector(A, B):
+    if is_vector(A, B):
         solved, result = aten.unsqueeze(solved, -1), aten.unsqueeze(result, -1)
     return -(solved @ _t(result))
 

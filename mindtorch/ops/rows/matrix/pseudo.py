@@ -8,11 +8,11 @@ from ...._tensor.dtype import finfo
 from ...words import *
 from .decompositions import (
     LinAlgError,
-    _is_vector,
     _t,
     check_matrices,
     check_square,
     in_columns,
+    is_vector,
 )
 from .matrices import matrix_norm, svdvals
 
@@ -243,7 +243,7 @@ def lstsq(
             "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's"
             f" dtype {A.dtype.legacy} and other's dtype {B.dtype.legacy}"
         )
-    vector = _is_vector(A, B)
+    vector = is_vector(A, B)
     right = aten.unsqueeze(B, -1) if vector else B
     if right.shape[-2] != A.shape[-2]:
         raise RuntimeError(

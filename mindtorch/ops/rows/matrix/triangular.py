@@ -224,7 +224,7 @@ def _lu_cpu(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
         parts = (np.stack(part) for part in zip(*each, strict=True))
         return tuple(p.reshape(*A.shape[:-2], *p.shape[1:]) for p in parts)
     built, pivots, info = lapack("getrf", A.dtype)(A)
-    _check_info("torch.linalg.lu_factor_ex", info, check_errors)
+    check_info("torch.linalg.lu_factor_ex", info, check_errors)
     return built, (pivots + 1).astype(np.int32, copy=False), np.asarray(info, np.int32)
 
 
@@ -247,12 +247,12 @@ def _by_columns(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
         safe = np.where(head == 0, 1, head)[:, None]
         flat[:, i + 1 :, i] /= safe
         flat[:, i + 1 :, i + 1 :] -= flat[:, i + 1 :, i, None] * flat[:, i, None, i + 1 :]
-    _check_info("torch.linalg.lu_factor_ex", info, check_errors)
+    check_info("torch.linalg.lu_factor_ex", info, check_errors)
     batch = A.shape[:-2]
     return flat.reshape(A.shape), pivots.reshape(*batch, k), info.reshape(batch)
 
 
-def _check_info(name: str, info: Any, check_errors: bool) -> None:
+def check_info(name: str, info: Any, check_errors: bool) -> None:
     if check_errors and np.any(info):
         at = int(np.argmax(info != 0))
         i = int(np.ravel(info)[at])
@@ -296,7 +296,7 @@ def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
     empty = aten.zeros((*A.shape[:-2], 0), dtype=dt.int32, device=A.device)
     result = aten.to(aten.stack(pivots, -1), dt.int32) if pivots else empty
     if check_errors:
-        _check_info("torch.linalg.lu_factor_ex", np.asarray(info.cpu().tolist()), True)
+        check_info("torch.linalg.lu_factor_ex", np.asarray(info.cpu().tolist()), True)
     return in_columns(A), result, info
 
 
