@@ -225,7 +225,9 @@ def _apply(rule: Formula) -> str:
         lines += [f"    {_tuple('e', rule)} = node.edges"]
     if rule.positions:
         lines += [f"    {''.join(f'r{p} = ' for p in rule.positions)}None"]
-    for i, target in enumerate(rule.targets):
+    names = [arg.name for arg in rule.op.schema.args]
+    targets = sorted(enumerate(rule.targets), key=lambda t: names[t[1].positions[0]])
+    for i, target in targets:  # in torch's order
         condition = " or ".join(_wants(rule, p) for p in target.positions)
         reads = ", ".join(_read(rule, target, read) for read in target.reads)
         results = ", ".join(f"r{p}" for p in target.positions)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .._compat.warn_once import warn_once
 from .._tensor.dtype import COMPLEX, FLOAT
 from .._tensor.geometry import Geometry
+from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
 from .anomaly import STATE, watched
@@ -76,7 +77,7 @@ def _drain(
     accumulating: bool,
 ) -> list[Any]:  # fmt: skip
     kept_grads: dict[tuple[Node, int], Any] = {}
-    uses = _uses_of_leaves(heap) if hooked.leaves else None
+    uses = _uses_of_leaves(heap) if hooked.leaves or MODES.active else None
     while heap:
         node = heappop(heap)[1]
         grads = pending.pop(node, None)
@@ -130,6 +131,12 @@ def _count_down(node: Node, uses: dict[Node, int], pending: Any, heap: Any) -> N
 
 def _applied(node: Node, grads: Any) -> Any:
     """What a node makes of gradients; profilers see it as two ranges of torch's names."""
+    if MODES.active and LOCAL.dispatches:
+        LOCAL.node, outer = node, LOCAL.node
+        try:
+            return node.apply(grads)
+        finally:
+            LOCAL.node = outer
     if not (MODES.active and LOCAL.profilers):
         return watched(node.apply, node, grads) if STATE.on else node.apply(grads)
     start = perf_counter()
@@ -319,7 +326,7 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
             unreached = i if unreached is None else unreached
             if grad is None:
                 continue
-        roots.append((to, _root_grad(tensor._geom, grad, i)))
+        roots.append((to, _root_grad(tensor._geom, grad, i, tensor)))
     if unreached is not None:
         raise RuntimeError(
             f"element {unreached} of tensors does not require grad and does not have a grad_fn"
@@ -327,7 +334,7 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     return roots
 
 
-def _root_grad(geom: Geometry, grad: Tensor | None, i: int) -> Tensor:
+def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor | None = None) -> Tensor:
     if grad is None:
         if geom.numel != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -336,6 +343,8 @@ def _root_grad(geom: Geometry, grad: Tensor | None, i: int) -> Tensor:
                 "grad can be implicitly created only for real scalar outputs but got"
                 f" {geom.dtype!r}"
             )
+        if MODES.active and LOCAL.dispatches and tensor is not None:
+            return DOOR["through_mode"]("ones_like", tensor)
         return OPS["ones"].entry("aten")(geom.shape, geom.dtype, geom.device)
     if not isinstance(grad, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)

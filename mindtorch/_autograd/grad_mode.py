@@ -28,6 +28,7 @@ class Local(threading.local):
     profilers: Any = ()  # what is told each row's call: its name, start and end in seconds
     entered: Any = None  # the composite whose call profilers are told of, until its body begins
     dispatches: Any = ()  # the modes of torch.utils._python_dispatch, innermost last
+    node: Any = None  # whose formula runs, where a mode is on
     dual = 0
     task: Any = None
     # vmap: number and batch of each level, outermost first; what draws may do; whether a call

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from .._tensor.slots import NodeSlots, inherit
+from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .grad_mode import LOCAL, MODES, no_grad
@@ -116,7 +117,7 @@ class Node(NodeSlots):
             raise RuntimeError(_modified(self, tensor, version, number))
         if number is None:
             return tensor
-        alias = wrap(tensor._geom, tensor._storage)
+        alias = wrap(tensor._geom, tensor._storage) if number else detached(tensor)
         alias._fn = self
         alias._nr = number
         if MODES.active and "_tangent" in vars(tensor):
@@ -240,7 +241,17 @@ def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
         )
     if number is None:
         return (tensor, tensor._storage.value, None)
-    return (wrap(tensor._geom, tensor._storage), tensor._storage.value, number)
+    alias = wrap(tensor._geom, tensor._storage) if number else detached(tensor)
+    return (alias, tensor._storage.value, number)
+
+
+def detached(tensor: Tensor) -> Tensor:
+    """The same memory without history; a dispatch mode sees it made."""
+    if MODES.active and LOCAL.dispatches and not LOCAL.derivatives:
+        view: Tensor = DOOR["through_mode"]("detach", tensor)
+        if view is not tensor:
+            return view
+    return wrap(tensor._geom, tensor._storage)
 
 
 _FREED_BEFORE_HOOKS = (
@@ -376,6 +387,8 @@ def accumulate(variable: Tensor, grads: list[Any]) -> None:
         variable._grad = aten.add(existing, grad) if LOCAL.grad else existing.add_(grad)
     elif LOCAL.grad:
         variable._grad = aten.clone(grad)
+    elif MODES.active and LOCAL.dispatches and grad._geom.strides == variable._geom.strides:
+        variable._grad = detached(grad)
     elif (
         grad._base is None
         and grad._geom.strides == variable._geom.strides

@@ -25,6 +25,7 @@ from .node import (
     GradientEdge,
     Handle,
     Node,
+    detached,
     hooked,
     public_node,
 )  # fmt: skip
@@ -138,7 +139,7 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 
 def detach(self: Tensor) -> Tensor:
     """The same storage and version counter, outside the graph."""
-    alias = wrap(self._geom, self._storage)
+    alias = detached(self)
     if self._fn is INFERENCE:
         alias._fn = INFERENCE
     return alias

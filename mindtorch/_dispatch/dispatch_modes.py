@@ -10,10 +10,12 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_row
 from ..ops.function_schema import Argument
 from ..ops.namespaces import OpOverload, namespace
+from ..ops.rules import NUMBERS
 from ..ops.spec import Op, aten
 from .keys import DispatchKey
 
@@ -87,8 +89,8 @@ def _rows(x: Tensor) -> Tensor:
     return x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
 
 
-def _unseen(function: Callable[..., Tensor], *args: Any) -> Tensor:
-    """What torch has from the forward pass, so that no mode sees it in the backward."""
+def unseen(function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """A call that no mode sees, as torch makes none there."""
     modes, LOCAL.dispatches = LOCAL.dispatches, ()
     try:
         return function(*args)
@@ -107,7 +109,7 @@ def _linear_backward(
     grad_output: Tensor, input: Tensor, weight: Tensor, output_mask: Sequence[bool]
 ) -> tuple[Tensor | None, ...]:
     """The products of torch's backward of mm and addmm, and a sum for the bias."""
-    transposed, inputs = _unseen(aten.t, weight), _unseen(_rows, input)
+    transposed, inputs = unseen(aten.t, weight), unseen(_rows, input)
     rows = _rows(grad_output)
     gx = aten.mm(rows, transposed.t()) if output_mask[0] else None
     gw = aten.mm(rows.t(), inputs).t() if output_mask[1] else None
@@ -157,11 +159,61 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     if op.name == "matmul" and args[1].dim() == 1 and args[0].dim() <= 2:
         packet = namespace("aten").mv if args[0].dim() == 2 else namespace("aten").dot
         return packet.default, tuple(args), {}
+    if LOCAL.node is not None:
+        operator, args = _in_formula(op, args)
+        if isinstance(operator, OpOverload):
+            return operator, tuple(args), {}
     call = call_of_row(op, end, args)
     if call is not None:
         return call
     function: OpOverload = getattr(namespace("aten"), op.base_name + end).default
     return function, *called(op, args)
+
+
+# Rows of gradients, and what torch's operators of the same arguments are called.
+_GRADIENTS = {"_layer_norm_backward": "native_layer_norm_backward",
+              "_group_norm_backward": "native_group_norm_backward"}  # fmt: skip
+
+
+def _in_formula(op: Op, args: Sequence[Any]) -> tuple[Op | OpOverload, Sequence[Any]]:
+    """A row's call in a derivative as torch's formulas have it, which are written in C++."""
+    row = getattr(LOCAL.node, "op", None)
+    of = "" if row is None else row.base_name
+    if op.base_name in ("mul", "div") and of not in ("mul", "div") and type(args[1]) in NUMBERS:
+        number = float(args[1]) if of == "pow" else args[1]
+        return getattr(namespace("aten"), op.base_name).Scalar, (args[0], number)
+    if op.base_name == "pow" and of == "pow" and type(args[1]) is int:
+        return op, (args[0], float(args[1]))
+    if op.base_name.endswith("softmax_backward_data") and args[3] is None:
+        return op, (*args[:3], args[0].dtype)
+    if op.base_name == "_embed":
+        return _of_view(op, args)
+    if op.base_name in _GRADIENTS:
+        function = getattr(namespace("aten"), _GRADIENTS[op.base_name]).default
+        return function, [list(a) if isinstance(a, tuple) else a for a in args]
+    return op, args
+
+
+def _of_view(op: Op, args: Sequence[Any]) -> tuple[Op | OpOverload, Sequence[Any]]:
+    """The gradient of a view as torch's: of a selected index, or of a slice."""
+    grad, size, stride, offset = args
+    shape = list(grad.shape)
+    for dim, count in enumerate(size):
+        step = prod(size[dim + 1 :])
+        first = offset // step if step else 0
+        others = [prod(size[d + 1 :]) for d in range(len(size)) if d != dim]
+        if offset != first * step or first >= count:
+            continue
+        if shape == [*size[:dim], *size[dim + 1 :]] and list(stride) == others:
+            function = namespace("aten").select_backward.default
+            return function, (grad, list(size), dim, first)
+        same = len(shape) == len(size) and [*shape[:dim], *shape[dim + 1 :]] == [
+            *size[:dim], *size[dim + 1 :]
+        ]  # fmt: skip
+        if same and [*stride[:dim], *stride[dim + 1 :]] == others and stride[dim] == step:
+            function = namespace("aten").slice_backward.default
+            return function, (grad, list(size), dim, first, first + shape[dim], 1)
+    return op, args
 
 
 def _copied(
@@ -196,7 +248,13 @@ def through_mode(name: str, value: Tensor) -> Any:
     """What the innermost mode makes of an operator of one tensor that is no row; else `value`."""
     if not (MODES.active and LOCAL.dispatches):
         return value
-    return _ask(getattr(namespace("aten"), name).default, (value,), {})
+    options: dict[str, object] = {}
+    if name == "ones_like":  # by which torch begins a backward pass
+        options = {"pin_memory": False, "memory_format": DOOR["preserve_format"]}
+    return _ask(getattr(namespace("aten"), name).default, (value,), options)
+
+
+DOOR.update(through_mode=through_mode)
 
 
 def ask_of_user(

@@ -17,6 +17,7 @@ from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.geometry import Size
 from .._tensor.storage import TypedStorage, UntypedStorage, typed
+from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops import rules
@@ -47,7 +48,7 @@ class layout(NamedConstant):  # noqa: N801 - torch's name
 
 contiguous_format = memory_format("contiguous_format")
 legacy_contiguous_format = contiguous_format
-preserve_format = memory_format("preserve_format")
+preserve_format = DOOR["preserve_format"] = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")

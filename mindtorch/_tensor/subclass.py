@@ -88,8 +88,8 @@ _TENSOR_PROPERTIES = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "r
 # What changes a tensor's class asks none: a class's own `__torch_function__` may use it.
 _NOT_ASKED = frozenset(("as_subclass",))
 # Set by the dispatcher: `hand_over`, which asks the classes that want a call, and `function_of`,
-# which gives the function behind a method of C.
-DOOR: dict[str, Callable[..., Any]] = {}
+# which gives the function behind a method of C; `through_mode`, which asks a dispatch mode.
+DOOR: dict[str, Any] = {}
 
 
 def asking(tensor: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from .._autograd.forward import refuse_sizes, refuse_whole
 from .._autograd.grad_mode import LOCAL, enable_grad
 from .._autograd.surface import grad as _grad
+from .._dispatch.dispatch_modes import unseen
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from ..utils._pytree import (
@@ -38,8 +39,9 @@ def _fresh_leaves(value: Tensor) -> Tensor:
         return batched(_fresh_leaves(value._value), value._level)
     if not isinstance(value, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
-    fresh: Tensor = aten.alias(value) if value.requires_grad else value.detach().requires_grad_()
-    return fresh
+    if value.requires_grad:
+        return unseen(aten.alias, value)
+    return unseen(Tensor.detach, value).requires_grad_()
 
 
 @contextmanager
@@ -75,7 +77,7 @@ def _beside(aux: Any, inputs: Any) -> Any:
 def _settled(results: Any, inputs: Any) -> Any:
     """Results without history where no input has one outside."""
     outer = any(isinstance(v, Tensor) and v.requires_grad for v in tree_flatten(inputs)[0])
-    return results if outer else tree_map_only(Tensor, lambda t: t.detach(), results)
+    return results if outer else tree_map_only(Tensor, partial(unseen, Tensor.detach), results)
 
 
 def _gradients(outs: list[Any], leaves: list[Any], weights: list[Any] | None) -> list[Any]:

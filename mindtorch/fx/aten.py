@@ -174,6 +174,8 @@ def _once(make: Callable[[], Node]) -> Callable[[], Node]:
 class AtenRecorder(GraphRecorder):
     """Traces to ATen operators; tensors that no call made become `constant` placeholders."""
 
+    lifting: tuple[str, ...] = ("lift_fresh_copy", "detach_")  # of numbers in the program
+
     def __init__(self, versions: int = 1) -> None:
         super().__init__()
         self.versions = versions
@@ -259,7 +261,7 @@ class AtenRecorder(GraphRecorder):
     def lift_fresh(self, tensor: Tensor) -> TracedTensor:
         """A tensor of numbers in the program: a constant that each run copies."""
         node = self.node_of(tensor)
-        for name in ("lift_fresh_copy", "detach_"):
+        for name in self.lifting:
             target = getattr(namespace("aten"), name).default
             node = self.add_node("call_function", target, (node,), {})
             node.meta["metas"] = self.metas_of(tensor)

@@ -108,16 +108,32 @@ def _same(self: Tensor) -> Tensor:
     return self
 
 
+def _select_backward(grad_output: Tensor, sizes: Sequence[int], dim: int, index: int) -> Tensor:
+    zeros = aten.zeros(tuple(sizes), dtype=grad_output.dtype, device=grad_output.device)
+    return aten.select_scatter(zeros, grad_output, dim, index)
+
+
+def _slice_backward(
+    grad_output: Tensor, sizes: Sequence[int], dim: int, start: int, end: int, step: int
+) -> Tensor:
+    zeros = aten.zeros(tuple(sizes), dtype=grad_output.dtype, device=grad_output.device)
+    return aten.slice_scatter(zeros, grad_output, dim, start, end, step)
+
+
 FORMS: dict[str, Callable[..., Any]] = {
     "_adaptive_avg_pool2d": lambda self, size: aten.adaptive_avg_pool2d(self, tuple(size)),
     "_assert_tensor_metadata": _assert_tensor_metadata, "_to_copy": _to_copy,
     "_native_batch_norm_legit_functional": _legit_functional,
-    "_native_batch_norm_legit_no_training": _legit_no_training, "alias": _same,
+    "_native_batch_norm_legit_no_training": _legit_no_training,
+    "alias": lambda self: aten.alias(self),
     "batch_norm": _batch_norm, "binary_cross_entropy_with_logits": _with_logits,
     "convolution": _convolution,
     "cross_entropy_loss": _cross_entropy_loss, "detach_": _same, "group_norm": _group_norm,
     "layer_norm": _layer_norm, "lift_fresh_copy": lambda self: aten.clone(self),
     "lift_fresh": _same, "_local_scalar_dense": lambda self: self.item(),
+    "native_layer_norm_backward": lambda *args: aten._layer_norm_backward(*args),
+    "native_group_norm_backward": lambda *args: aten._group_norm_backward(*args),
+    "select_backward": _select_backward, "slice_backward": _slice_backward,
     "numpy_T": lambda self: self.T, "rsub": lambda self, other, alpha=1: other - self * alpha,
     "sym_size": _sym_size, "view_as": lambda self, other: self.view(other.shape),
     "expand_as": lambda self, other: self.expand(other.shape),

@@ -216,13 +216,23 @@ def _aten(name: str) -> Callable[..., Any] | None:
 SCHEMAS: dict[str, FunctionSchema] = {}
 
 
+def _text_of(name: str, overload: str) -> str:
+    """An overload's declaration without its results; "" for one that is not in the table."""
+    full = name if overload == "default" else f"{name}.{overload}"
+    lines = text_beside(__file__, "aten_overloads.txt").splitlines()
+    return next((line for line in lines if line.partition("(")[0] == full), "")
+
+
 def _schema_of_row(overload: OpOverload) -> FunctionSchema:
     """A row's schema in the words of one of torch's overloads."""
     name, kind = overload.overloadpacket.__name__, overload._overloadname
     plain = name.removesuffix("_")
     row = next((OPS[n] for n in (f"{plain}.{kind}", plain, name) if n in OPS), None)
     if row is None:
-        raise AttributeError(f"{overload} has no schema: it is no row")
+        text = _text_of(name, kind)
+        if not text:
+            raise AttributeError(f"{overload} has no schema: it is no row")
+        return function_schema("aten", f"{text} -> Tensor")
     _, _, rest = row.text.partition("(")
     rest = rest.replace("Tensor|Scalar", "Scalar" if kind == "Scalar" else "Tensor")
     if kind == "Scalar":  # which takes alpha by position too

@@ -70,6 +70,8 @@ class _Saving(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
+        if func.overloadpacket.__name__ == "detach":  # which autograd makes of what it keeps
+            return result
         context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
         choice = self.policy(context, operator_of(func, args, kwargs), *args, **kwargs)
         saved = None
@@ -88,6 +90,8 @@ class _Restoring(TorchDispatchMode):
         self.results, self.changed = results, changed
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket.__name__ == "detach":
+            return func(*args, **(kwargs or {}))
         if func not in self.results:
             raise RuntimeError(f"{func} encountered during backward, but not found in storage")
         if not self.results[func]:

@@ -224,11 +224,65 @@ def test_make_fx_has_the_operators_of_torch():
     assert list(story(mindtorch)) == list(story(torch))
 
 
-def test_gradients_inside_of_what_is_traced_are_refused():
-    from mindtorch.fx.experimental.proxy_tensor import make_fx
+def _gradients(lib):
+    """Functions of two matrices with gradients in them."""
+    func, F = lib.func, lib.nn.functional
 
-    with pytest.raises(RuntimeError, match="traces no gradients"):
-        make_fx(lambda x: mindtorch.func.grad(lambda t: (t**2).sum())(x))(mindtorch.ones(2))
+    def backward(x, w):
+        x = x.detach().requires_grad_()
+        (x.exp() * w[0]).sum().backward()
+        return x.grad
+
+    def step(x, w):
+        loss = lambda w: F.gelu(F.linear(x, w)).pow(2).mean()  # noqa: E731
+        return w - 0.1 * func.grad(loss)(w)
+
+    return (
+        func.grad(lambda x, w: (x * x).sum()),
+        func.grad(lambda x, w: lib.tanh(x @ w).sum(), argnums=(0, 1)),
+        func.grad_and_value(lambda x, w: F.softmax(x, -1).log().sum()),
+        backward, step,
+        lambda x, w: lib.autograd.grad(lib.sigmoid(x.mul(w.requires_grad_())).sum(), [w])[0],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_gradients_in_what_is_traced_are_torchs_operators(at):
+    def code(lib):
+        make_fx = import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx
+        traced = make_fx(_gradients(lib)[at])(lib.ones(3, 3), lib.ones(3, 3))
+        return traced.code, str(traced(lib.ones(3, 3), lib.ones(3, 3)))
+
+    assert code(mindtorch) == code(torch)
+
+
+def test_forward_and_backward_graphs_are_those_of_torch():
+    def story(lib):
+        home = "functorch" if lib is torch else "mindtorch._compat.functorch"
+        compile = import_module(f"{home}.compile")
+        codes = []
+
+        def note(module, inputs):
+            codes.append(module.code)
+            return compile.make_boxed_func(module.forward)
+
+        F = lib.nn.functional
+        functions = (
+            lambda x, y: (x * y).sin().sum(), lambda x, y: (F.relu(x @ y), x.sigmoid()),
+            lambda x, y: F.layer_norm(F.linear(x, y, y[0]), (2,)).exp().clone().mul_(2).mean(),
+        )  # fmt: skip
+        for function in functions:
+            x, y = ((lib.ones(2, 2) * n).requires_grad_() for n in (2, 3))
+            aot = compile.aot_function(function, fw_compiler=note)
+            outputs = aot(x, y)
+            outputs = outputs if isinstance(outputs, list) else [outputs]
+            sum(o.sum() for o in outputs).backward()
+            codes += [str(x.grad), str(y.grad), outputs[0].grad_fn.name()]
+            with lib.no_grad():
+                compile.aot_function(function, fw_compiler=note)(x, y)
+        return codes
+
+    assert story(mindtorch) == story(torch)
 
 
 def test_state_is_in_torchs_order_and_a_missing_keyword_is_refused():

@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any
 
 from ..._tensor.tensor import Tensor
+from ...library.symbols import GuardOnDataDependentSymNode
 from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
 from ...ops.namespaces import namespace
@@ -15,10 +16,12 @@ from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ..aten import AtenRecorder
 from ..call_sites import root_call
 from ..decompositions import TABLE, CoreRecorder, linear_of_columns
+from ..dispatch_trace import READS_VALUE, DispatchRecorder
 from ..fake import meta_like
+from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..graph_module import GraphModule
 from ..node import Node
-from ..recorder import TracedTensor
+from ..recorder import TracedTensor, Untraceable
 
 
 def _linear(r: CoreRecorder, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> object:
@@ -42,6 +45,7 @@ class _FxRecorder(CoreRecorder):
 
     table = _TABLE
     infers_sizes = notes_lines = False
+    lifting: tuple[str, ...] = ("lift_fresh_copy",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,9 +57,19 @@ class _FxRecorder(CoreRecorder):
         self.attributes[name] = tensor
         return self.graph.create_node("get_attr", name)
 
+    def module(self) -> Module:
+        """What the graph's attributes are of."""
+        for name, tensor in self.attributes.items():
+            if isinstance(tensor, Parameter):
+                self.root.register_parameter(name, tensor)
+            else:
+                self.root.register_buffer(name, tensor)
+        return self.root
+
 
 class _PreDispatchRecorder(_FxRecorder):
     table: dict[str, Callable[..., Any]] = {}
+    lifting = AtenRecorder.lifting
 
 
 def make_fx(
@@ -63,26 +77,77 @@ def make_fx(
     tracing_mode: str = "real", _allow_non_fake_inputs: bool = False, *,
     pre_dispatch: bool = False, **_: object,
 ) -> Callable[..., GraphModule]:  # fmt: skip
-    """What traces `f` with the arguments of a call, whose sizes are the graph's (make_fx)."""
+    """What traces `f` with the arguments of a call, whose sizes are the graph's (make_fx).
+
+    Gradients and batches in it are traced as the operators that compute them. RuntimeError where
+    it asks a tensor for its value.
+    """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
 
     def traced(*args: object) -> GraphModule:
-        recorder = _PreDispatchRecorder() if pre_dispatch else _FxRecorder()
-        leaves, spec = tree_flatten(args)
-        names = _names(f, len(leaves))
-        inputs = [_input(recorder, n, v) for n, v in zip(names, leaves, strict=True)]
-        with recorder.inside():
-            result = root_call(f, tree_unflatten(inputs, spec), {})
-        recorder.graph.output(tree_map(recorder.argument, result))
-        root = recorder.root
-        for name, tensor in recorder.attributes.items():
-            if isinstance(tensor, Parameter):
-                root.register_parameter(name, tensor)
-            else:
-                root.register_buffer(name, tensor)
-        label = "<lambda>" if isinstance(f, Module) else getattr(f, "__name__", type(f).__name__)
-        return GraphModule(root, recorder.graph, label)
+        signature = _Signature(f, args)
+        try:
+            recorder = _PreDispatchRecorder() if pre_dispatch else _FxRecorder()
+            inputs = [_input(recorder, n, v) for n, v in signature.inputs()]
+            with recorder.inside():
+                result = root_call(f, tree_unflatten(inputs, signature.spec), {})
+            return signature.module(recorder.graph, recorder.module(), recorder.argument, result)
+        except Untraceable:
+            return _below_autograd(f, args, signature)
+        except GuardOnDataDependentSymNode:
+            if tracing_mode == "real":
+                raise RuntimeError(READS_VALUE) from None
+            raise
 
     return traced
+
+
+def _below_autograd(
+    f: Callable[..., Any], args: tuple[object, ...], signature: _Signature
+) -> GraphModule:
+    recorder = DispatchRecorder()
+    for name, value in signature.inputs():
+        if isinstance(value, Tensor):
+            recorder.placeholder(name, value)
+        else:
+            recorder.graph.placeholder(name)
+    with recorder:
+        result = f(*args)
+    return signature.module(recorder.graph, recorder.root, recorder.argument, result)
+
+
+class _Signature:
+    """The inputs of a graph by name; those in containers are taken apart by its code."""
+
+    def __init__(self, f: Callable[..., Any], args: tuple[object, ...]):
+        self.f, self.names = f, _names(f, len(args))
+        self.leaves, self.spec = tree_flatten(args)
+        self.flat = all(child.is_leaf() for child in self.spec.children())
+
+    def inputs(self) -> list[tuple[str, Any]]:
+        """Names and values of the graph's inputs."""
+        if self.flat:
+            names = [f"{name}_1" for name in self.names]
+        else:
+            counts = [child.num_leaves for child in self.spec.children()]
+            names = [f"{n}_{i + 1}" for n, count in zip(self.names, counts, strict=True)
+                     for i in range(count)]  # fmt: skip
+        return list(zip(names, self.leaves, strict=True))
+
+    def module(
+        self, graph: Graph, root: Module, argument: Callable[[object], object], result: object
+    ) -> GraphModule:
+        """The module of a graph with this signature and a function's result."""
+        if self.flat:
+            graph.output(tree_map(argument, result))
+        else:
+            leaves, spec = tree_flatten(result)
+            graph.output([argument(leaf) for leaf in leaves])
+            graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(self.names, self.spec, spec)))
+        named = not isinstance(self.f, Module)
+        label = getattr(self.f, "__name__", type(self.f).__name__) if named else "<lambda>"
+        return GraphModule(root, graph, label)
 
 
 def _input(recorder: AtenRecorder, name: str, value: object) -> object:
@@ -94,10 +159,10 @@ def _input(recorder: AtenRecorder, name: str, value: object) -> object:
 
 
 def _names(f: Callable[..., Any], count: int) -> list[str]:
-    code: CodeType | None = getattr(f, "__code__", None)
+    code: CodeType | None = getattr(inspect.unwrap(f), "__code__", None)
     if code is None or code.co_flags & inspect.CO_VARARGS or code.co_argcount < count:
-        return [f"arg{i}_1" for i in range(count)]
-    return [f"{name}_1" for name in code.co_varnames[:count]]
+        return [f"arg{i}" for i in range(count)]
+    return list(code.co_varnames[:count])
 
 
 def get_proxy_mode() -> None:

@@ -1,6 +1,6 @@
 """Owns functorch's names: torch.func by its older name, which torch's distribution brings too."""
 
-from ..func import (
+from ...func import (
     functionalize,
     grad,
     grad_and_value,
@@ -11,7 +11,7 @@ from ..func import (
     vjp,
     vmap,
 )
-from .refusals import refusals
+from ..refusals import refusals
 
 __all__ = ["functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp",
            "vmap"]  # fmt: skip
