@@ -102,8 +102,12 @@ def asking(tensor: Any) -> Any:
     def read(self: Any, name: str) -> Any:
         if LOCAL.off or name[0] == "_":
             return object.__getattribute__(self, name)
+        place = vars(tensor).get(name)
         if name in _TENSOR_PROPERTIES or (
-            isinstance(vars(tensor).get(name), property) and _asked_by_program()
+            isinstance(place, property)
+            and getattr(type(self), name) is place  # and no class's own
+            and not hasattr(type(self), "_row_call")  # which takes rows alone
+            and _asked_by_program()
         ):
             return DOOR["hand_over"](vars(tensor)[name].__get__, (self,), (self,), {})
         value = object.__getattribute__(self, name)
