@@ -54,7 +54,7 @@ class Future(Generic[T]):
             self._future.set_result(result)
         except concurrent.futures.InvalidStateError:
             raise RuntimeError(
-                "Attempting to mark a completed Future as complete again.  Note that a Future can"
+                "Attempting to mark a completed Future as complete again. Note that a Future can"
                 " only be marked completed once."
             ) from None
 

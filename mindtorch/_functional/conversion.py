@@ -323,8 +323,11 @@ def _to_array(self: Tensor, dtype: Dtype | None = None, copy: bool | None = None
     return array if dtype is None else array.astype(dtype, copy=False)
 
 
-def _from_ufunc(self: Tensor, array: Array, context: Any = None, scalar: bool = False) -> Tensor:
-    """What a numpy function made of tensors, as a tensor; bool as uint8, as torch has it."""
+def _from_ufunc(self: Tensor, array: Array) -> Tensor:
+    """What a numpy function made of tensors, as a tensor; bool as uint8, as torch has it.
+
+    Without the parameters that numpy 2 passes, as torch's: numpy warns that it will pass them.
+    """
     if array.dtype == bool:
         array = array.astype(np.uint8)
     result: Tensor = aten.from_numpy(array)

@@ -64,6 +64,13 @@ class Generator:
 
     def __init__(self, device: DeviceLike = "cpu"):
         self.device: Device = Device(device)
+        if self.device.type == "cuda":
+            raise RuntimeError(
+                "Cannot get CUDA generator without ATen_cuda library. PyTorch splits its backend"
+                " into two shared libraries: a CPU library and a CUDA library; this error has"
+                " occurred because you are trying to use some CUDA functionality, but the CUDA"
+                " library has not been loaded by the dynamic linker for some reason."
+            )
         self._lock = Lock()
         self.manual_seed(DEFAULT_SEED)
         _alive.add(self)

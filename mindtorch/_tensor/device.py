@@ -164,9 +164,9 @@ def resolve(value: DeviceLike | None) -> device:
 
 
 def _refuse(target: device) -> None:
-    """AssertionError as by a torch without CUDA; RuntimeError for other devices."""
-    if target.type == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
+    """AssertionError as by a torch without CUDA or XPU; RuntimeError for other devices."""
+    if target.type in ("cuda", "xpu"):
+        raise AssertionError(f"Torch not compiled with {target.type.upper()} enabled")
     raise RuntimeError(f"{target}: mindtorch has no such device; it has {', '.join(TYPES)}")
 
 

@@ -90,10 +90,13 @@ class dtype:  # noqa: N801 - torch's name
         return self is not bool and not self._name.startswith("uint")
 
     def to_real(self) -> dtype:
-        return {complex64: float32, complex128: float64}.get(self, self)
+        return {complex64: float32, complex128: float64, NAMED[0]: float16}.get(self, self)
 
     def to_complex(self) -> dtype:
-        return {float32: complex64, float64: complex128}.get(self, self)
+        pairs = {float32: complex64, bfloat16: complex64, float64: complex128, float16: NAMED[0]}
+        if self.category != COMPLEX and self not in pairs:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.legacy}")
+        return pairs.get(self, self)
 
 
 # The `rank` orders types inside a category for promotion; float16 and bfloat16 share theirs.

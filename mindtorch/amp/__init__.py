@@ -77,8 +77,16 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         self.dtype = dtype or DEFAULTS.get(device_type, dt.float16)
         self.enabled = enabled and self._has_casts()
 
+    device = property(lambda self: self.device_type)
+    fast_dtype = property(lambda self: self.dtype)
+    _enabled = property(lambda self: self.enabled)
+
     def _has_casts(self) -> bool:
         """Whether there are casts to the dtype; a warning in torch's words where there are none."""
+        if self.device_type == "cuda":
+            text = "CUDA is not available or torch_xla is imported. Disabling autocast."
+            warnings.warn(text, stacklevel=3)
+            return False
         known = self.device_type not in DEFAULTS or self.dtype in (dt.bfloat16, dt.float16)
         if not known:
             name = self.device_type.upper()
@@ -152,13 +160,17 @@ class GradScaler:
 
     def __init__(
         self,
-        device: str = "npu",
+        device: str = "cuda",
         init_scale: float = 2.0**16,
         growth_factor: float = 2.0,
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
         enabled: bool = True,
     ):
+        if enabled and device == "cuda":
+            text = "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling."
+            warnings.warn(text, stacklevel=2)
+            enabled = False
         if enabled and growth_factor <= 1.0:
             raise AssertionError("The growth factor must be > 1.0.")
         if enabled and backoff_factor >= 1.0:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._tensor import dtype as dt
+from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 
 DEFAULTS: dict[str, Dtype] = {"cpu": dt.bfloat16, "npu": dt.float16}
@@ -24,7 +25,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str = "npu") -> bool:
-    """Whether autocast is on for a device type, on this thread."""
+    """Whether autocast is on for a device type, on this thread; RuntimeError for no type."""
+    Device(device_type)
     return device_type in (LOCAL.autocast or {})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -126,6 +127,9 @@ def schedule(
             f" (need >= 0), active={active} (need > 0), repeat={repeat} (need >= 0),"
             f" skip_first={skip_first} (need >= 0)."
         )
+    if warmup == 0:
+        text = "Profiler won't be using warmup, this can skew profiler results"
+        warnings.warn(text, stacklevel=2)
     cycle = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:

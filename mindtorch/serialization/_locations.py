@@ -92,8 +92,7 @@ def placed(storage: Storage, location: str, where: Place) -> tuple[Storage, Devi
     elif isinstance(where, dict):
         location = where.get(location, location)
     elif where is not None:
-        device = resolve(where)
-        location = str(device)
+        location = str(Device(where) if isinstance(where, str) else where)
     if result is None:
         result = default_restore_location(face, location)
     return result._storage, result.device

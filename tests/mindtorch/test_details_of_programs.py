@@ -10,6 +10,7 @@ import io
 import pickle
 import warnings
 
+import numpy as np
 import pytest
 
 import mindtorch
@@ -811,3 +812,52 @@ def leaf(t):
 )
 def test_defaults_and_refusals_that_examples_show_are_torchs(function):
     agree("cpu", lambda t, _: function(t))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: t.cuda.current_device(),
+        lambda t: t.cuda.Event(),
+        lambda t: t.ones(1, device="xpu"),
+        lambda t: t.Generator("cuda"),
+        lambda t: t.is_autocast_enabled("nothing"),
+        lambda t: warned(lambda: t.autocast("cuda").fast_dtype),
+        lambda t: warned(lambda: t.amp.GradScaler().is_enabled()),
+        lambda t: warned(lambda: bool(t.profiler.schedule(wait=1, warmup=0, active=1))),
+        lambda t: warned(lambda: np.add(t.ones(2), 1)),
+        lambda t: [d.to_complex() for d in (t.float16, t.bfloat16, t.float64, t.complex64)],
+        lambda t: t.int8.to_complex(),
+        lambda t: t.load(saved(t), map_location="cuda"),
+        lambda t: block_mask(t),
+        lambda t: t.backends.cudnn.enabled,
+    ],
+)
+def test_what_is_not_there_is_told_as_by_torch_without_cuda(function):
+    agree("cpu", lambda t, _: function(t))
+
+
+def saved(t):
+    file = io.BytesIO()
+    t.save(t.ones(1), file)
+    file.seek(0)
+    return file
+
+
+def block_mask(t):
+    flex = importlib.import_module(t.__name__ + ".nn.attention.flex_attention")
+
+    def window(b, h, q, k):
+        return (q >= k) & (q - k < 150)
+
+    mask = flex.create_block_mask(window, None, None, 300, 300, device="cpu")
+    x = t.arange(300.0 * 2).view(1, 1, 300, 2) / 100
+    result = flex.flex_attention(x, x, x, block_mask=mask)
+    return (
+        repr(mask),
+        mask,
+        mask.kv_num_blocks,
+        mask.kv_indices,
+        mask.full_kv_num_blocks,
+        result[0, 0, :3],
+    )

@@ -7,8 +7,10 @@ elementwise, which is what torch compiles.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple, NoReturn
 
+from ..._compat.warn_once import warn_once
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -90,6 +92,11 @@ def create_mask(
     return aten.expand(mod_fn(*_indices(sizes, device)), sizes)
 
 
+def _shade(blocks: Tensor) -> str:
+    share = float(blocks.float().mean())
+    return {0.0: " ", 1.0: "█"}.get(share, "░")
+
+
 class BlockMask:
     """A mask function with the lengths it is for."""
 
@@ -121,19 +128,79 @@ class BlockMask:
 
     def to_dense(self) -> Tensor:
         """1 for each block where something is seen, [B, H, Q blocks, K blocks]."""
+        return (self._seen() > 0).int()
+
+    def _seen(self) -> Tensor:
+        """How many places of each block are seen."""
         mask = self.dense()
         (rows, columns), (q, kv) = self.BLOCK_SIZE, self.seq_lengths
         padded = aten.constant_pad_nd(mask.int(), (0, -kv % columns, 0, -q % rows))
         shape = (*self._leading, -(-q // rows), rows, -(-kv // columns), columns)
-        return (padded.reshape(shape).sum((3, 5)) > 0).int()
+        return padded.reshape(shape).sum((3, 5))
 
     def dense(self) -> Tensor:
         """The mask itself: bool, [B, H, Q, K]."""
         return create_mask(self.mask_mod, *self._leading, *self.seq_lengths, device=self.device)
 
     def sparsity(self) -> float:
-        """The share of blocks that are not seen, in percent."""
-        return 100 * (1 - float(self.to_dense().float().mean()))
+        """The share of places outside of blocks that are seen, in percent; blocks at the ends
+        count whole."""
+        seen = int(self.to_dense().sum()) * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
+        return 100 * (1 - seen / self.numel())
+
+    def to_string(self, grid_size: tuple[int, int] | int = (20, 20), limit: int = 4) -> str:
+        """A picture for each batch and head: blocks seen, seen in part of the cell, unseen."""
+        dense = self.to_dense()
+        size = dense.shape[-2:] if isinstance(grid_size, int) else grid_size
+        steps = [max(1, -(-n // most)) for n, most in zip(dense.shape[-2:], size, strict=True)]
+        pictures = []
+        for count, place in enumerate(product(*map(range, self._leading))):
+            if count == limit:
+                more = (
+                    "To print out more, set BlockMask.to_string(limit=N)\nYou can also index"
+                    " (BlockMask[batch, head]) to choose a specific batch or head"
+                )
+                pictures += ["...", more]
+                break
+            lines = [
+                "".join(2 * _shade(part) for part in aten.split(rows, steps[1], -1)) + "\n"
+                for rows in aten.split(dense[place], steps[0], 0)
+            ]
+            pictures.append(f"{place}\n{''.join(lines)}")
+        return "\n".join(pictures)
+
+    def __str__(self) -> str:
+        head = f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n"
+        return head + self.to_string().strip() + "\n)"
+
+    def _blocks(self, full: bool, of_keys: bool) -> tuple[Tensor, Tensor]:
+        """Of each row of blocks (each column, for keys): how many are seen, wholly or in part,
+        and all their indices, these first; int32, [B, H, rows] and [B, H, rows, columns]."""
+        seen = self._seen()
+        whole = seen == self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
+        blocks = (whole if full else (seen > 0) & ~whole).int()
+        if of_keys:
+            blocks = aten.transpose(blocks, -2, -1)
+        order = aten.sort(blocks, dim=-1, descending=True, stable=True)[1]
+        return blocks.sum(-1).int(), order.int()
+
+    kv_num_blocks = property(lambda self: self._blocks(False, False)[0])
+    kv_indices = property(lambda self: self._blocks(False, False)[1])
+    full_kv_num_blocks = property(lambda self: self._blocks(True, False)[0])
+    full_kv_indices = property(lambda self: self._blocks(True, False)[1])
+    q_num_blocks = property(lambda self: self._blocks(False, True)[0])
+    q_indices = property(lambda self: self._blocks(False, True)[1])
+    full_q_num_blocks = property(lambda self: self._blocks(True, True)[0])
+    full_q_indices = property(lambda self: self._blocks(True, True)[1])
+
+    def __repr__(self) -> str:
+        names = [f"{full}{side}_{what}" for side in ("kv", "q") for full in ("", "full_")
+                 for what in ("num_blocks", "indices")]  # fmt: skip
+        lines = [f"{name}={getattr(self, name).shape}" for name in names]
+        lines += [f"BLOCK_SIZE={self.BLOCK_SIZE}", f"shape={self.shape}"]
+        lines += [f"sparsity={self.sparsity():.2f}%"]
+        lines += [f"mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}"]
+        return "BlockMask(\n" + ",\n".join(f"    {line}" for line in lines) + "\n)"
 
     def to(self, device: DeviceLike | None) -> BlockMask:
         """The mask on another device."""
@@ -166,6 +233,15 @@ def flex_attention(
     return_lse: bool = False, kernel_options: Any = None, *, return_aux: AuxRequest | None = None,
 ) -> Any:  # fmt: skip
     """softmax(score_mod(q·kᵀ·scale))·v over [B, H, L, E]; fully masked rows give zeros."""
+    warn_once(
+        "flex_attention called without torch.compile() - this will use an unfused implementation"
+        " that materializes the full scores matrix instead of generating a fused kernel.\n\n"
+        "SOLUTION: Use torch.compile(flex_attention)(...)\n\n"
+        "If you want to debug your score_mod/mask_mod, you can set:\n"
+        "torch.nn.attention.flex_attention._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True\n\n"
+        "This will allow you to use print statements or breakpoints. Note: This doesn't work with"
+        " the backwards pass and may produce incorrect results."
+    )
     if enable_gqa:
         groups = query.shape[1] // key.shape[1]
         key, value = (aten.repeat_interleave(t, groups, 1) for t in (key, value))
@@ -175,13 +251,16 @@ def flex_attention(
     places = _indices(sizes, query.device)
     if score_mod is not None:
         scores = score_mod(scores, *places)
-    scores = scores.float()
+    if scores.element_size() < 4:
+        scores = scores.float()
     if block_mask is not None:
         scores = aten.where(block_mask.mask_mod(*places), scores, float("-inf"))
-    lse = aten.logsumexp(scores, -1)
-    weights = aten.exp(scores - aten.where(lse == float("-inf"), 0.0, lse)[..., None])
+    unseen = aten.amax(scores, -1, keepdim=True) == float("-inf")
+    weights = aten.where(unseen, 0.0, aten.softmax(scores, -1))
     result = aten.matmul(weights.to(value.dtype), value)
+    wanted = return_lse or (return_aux is not None and return_aux.lse)
+    lse = aten.logsumexp(scores, -1) if wanted else None
     if return_aux is not None:
         top = aten.amax(scores, -1) if return_aux.max_scores else None
-        return result, AuxOutput(lse if return_aux.lse else None, top)
+        return result, AuxOutput(lse, top)
     return (result, lse) if return_lse else result

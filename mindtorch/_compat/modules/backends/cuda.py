@@ -41,8 +41,16 @@ enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
 
 def sdp_kernel(**_: object) -> Any:
     """A context that chooses an attention kernel; accepted without effect."""
+    import warnings
     from contextlib import nullcontext
 
+    warnings.warn(
+        "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will"
+        " be removed. Please see `torch.nn.attention.sdpa_kernel()` for the new context manager,"
+        " with updated signature.",
+        FutureWarning,
+        stacklevel=2,
+    )
     return nullcontext()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-enabled = False
+enabled = True
 benchmark = False
 deterministic = False
 allow_tf32 = True

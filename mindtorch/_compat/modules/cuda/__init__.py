@@ -12,10 +12,6 @@ from mindtorch._tensor import dtype as dt
 from mindtorch._tensor.device import device as Device
 
 
-class CudaNotAvailableError(RuntimeError):
-    """Something of torch.cuda was used; the message says what to use instead."""
-
-
 def is_available() -> bool:
     """False: devices here are npu."""
     return False
@@ -63,7 +59,7 @@ def get_rng_state_all() -> list[Any]:
 
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
-    """Nothing to set; CudaNotAvailableError for the state of a device."""
+    """Nothing to set; AssertionError for the state of a device."""
     if list(new_states):
         _refuse("set_rng_state_all")
 
@@ -79,9 +75,16 @@ def memory_stats(device: Device | str | int | None = None) -> dict[str, Any]:
 
 
 def _refuse(name: str) -> Any:
-    raise CudaNotAvailableError(
-        f"torch.cuda.{name}: mindtorch has no CUDA devices; torch.npu has the same functions"
-    )
+    """torch's error of a build without CUDA; what to do is a note, which tracebacks show."""
+    error: Exception = AssertionError("Torch not compiled with CUDA enabled")
+    if name[0].isupper():
+        text = f"Tried to instantiate dummy base class {name}"
+        error = RuntimeError(
+            "torch.cuda.Stream requires CUDA support" if name == "Stream" else text
+        )
+    if hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(f"torch.cuda.{name}: there are no CUDA devices; torch.npu has the same")
+    raise error
 
 
 def max_memory_allocated(device: Device | str | int | None = None) -> int:

@@ -31,7 +31,7 @@ class GradScaler(_GradScaler):
 
     def __init__(self, *args: Any, **options: Any):
         _warn_of_alias("cuda", "GradScaler")
-        super().__init__(**{**options, "enabled": False})
+        super().__init__("cuda", *args, **options)
 
 
 __path__: list[str] = []  # what is below is in absent_modules.py
