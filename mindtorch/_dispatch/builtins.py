@@ -6,12 +6,14 @@ of modules is no method of it. Rows call the functions themselves.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from inspect import isfunction, isroutine
 from types import ModuleType
 from typing import Any
 
-from .._tensor.slots import TensorSlots, builtin, descriptor
+from .._compat.argument_errors import SIGNS, explained
+from .._tensor.slots import TensorSlots, builtin, descriptor, explain_by
 from .._tensor.subclass import ASKING_OPERATORS
 
 # Functions of torch that are written in Python there: they hand on what has a default by name.
@@ -112,3 +114,29 @@ def object_of(function: Any) -> Any:
 def function_of(value: Any) -> Any:
     """The function behind what users have."""
     return _functions.get(value, value) if isroutine(value) else value
+
+
+def _explain(
+    owner: object, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException
+) -> BaseException | None:
+    """What torch's parser says of a call that failed; None where it takes the call.
+
+    Calls of mindtorch itself may give what torch's parser refuses: None among indices.
+    """
+    caller = sys._getframe(1)
+    internal = caller.f_globals.get("__name__", "").startswith("mindtorch.")
+    if internal or caller.f_code.co_filename[:11] == "<mindtorch " or not isinstance(error, SIGNS):
+        return None
+    space = getattr(owner, "__name__", "").rpartition(".")[2]
+    full = (
+        f".{name}"
+        if owner is TensorSlots
+        else f"{space[1:]}_{name}"
+        if space in _PREFIXED
+        else name
+    )
+    return explained(full, args, kwargs)
+
+
+_PREFIXED = ("_fft", "_linalg", "_special")
+explain_by(_explain)

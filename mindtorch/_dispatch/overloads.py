@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any, cast
 
-from .._compat.argument_errors import explained, explained_here
+from .._compat.argument_errors import explained, explained_here, explained_inside
 from .._compat.missing_args import before_missing
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import of_python
@@ -22,6 +22,8 @@ from .bind import NUMBERS_AS_TENSORS, number, tensor_first
 from .documentation import document
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
 
+# What functions that torch has in Python pass their arguments on to.
+_PASSED_ON = {"split": "split_with_sizes"}
 _PLACE = {"function": "function", "method": "method", "inplace": "method", "aten": ""}
 
 
@@ -134,6 +136,12 @@ def choose(
                 return op
     method = form in ("method", "inplace")
     full = "." * method + name
+    if name in _PASSED_ON and args:
+        if not isinstance(args[0], Tensor):
+            return cast("Op", getattr(args[0], name)(*args[1:], **kwargs))
+        names = ("input", "split_sizes", "dim")
+        if error := explained_inside(_PASSED_ON[name], dict(zip(names, args, strict=False))):
+            raise error
     named = {k: v for k, v in kwargs.items() if v is not None or k != "out"}
     error = explained_here() or explained(full, args[method:], named)
     raise error or TypeError(f"{name}() received an invalid combination of arguments")

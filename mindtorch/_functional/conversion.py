@@ -192,6 +192,8 @@ def is_set_to(self: Tensor, other: Tensor) -> bool:
 @parsed(method=True)
 def apply_(self: Tensor, function: Callable[[Any], Number]) -> Tensor:
     """Replace each element of a cpu tensor by `function` of it."""
+    if not callable(function):
+        raise TypeError(f"'{function.__class__.__name__}' object is not callable")
     values = np.vectorize(function, otypes=[self._array.dtype])(self._array)
     return self.copy_(_from_array(values))
 

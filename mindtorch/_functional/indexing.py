@@ -126,7 +126,10 @@ def _convert(item: Any, self: Tensor) -> Any:
     if isinstance(item, list | tuple | range | np.ndarray):
         from .creation import tensor
 
-        indices = tensor(np.asarray(item) if isinstance(item, np.ndarray) else list(item))
+        if isinstance(item, np.ndarray):
+            indices = tensor(item.astype(np.int64) if item.dtype.kind == "i" else item)
+        else:
+            indices = tensor(list(item))
         if indices._geom.numel == 0:
             indices = aten.to(indices, dt.int64)
         return aten.to(indices, self.device) if not self.is_meta else indices
@@ -195,7 +198,7 @@ def _apply_tensor(
         for i, axis_index in enumerate(_mask_index(item)):
             tensors[dim + i] = _beside(axis_index, part)
         return part, dim + item.ndim
-    if kind.category != dt.INTEGER:
+    if kind is not dt.int64 and kind is not dt.int32:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     tensors[dim] = _beside(item if kind is dt.int64 else aten.to(item, dt.int64), part)
     return part, dim + 1

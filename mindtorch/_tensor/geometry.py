@@ -42,6 +42,9 @@ class Size(tuple):  # type: ignore[type-arg]
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
 
+    def __radd__(self, other: Any) -> Size:
+        return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
     def __getitem__(self, at: Any) -> Any:
         item = tuple.__getitem__(self, at)
         return tuple.__new__(Size, item) if at.__class__ is slice else item

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         bind,
         builtin,
         descriptor,
+        explain_by,
         fresh,
         grown,
         inherit,
@@ -34,6 +35,7 @@ else:
             bind,
             builtin,
             descriptor,
+            explain_by,
             fresh,
             grown,
             inherit,
@@ -101,6 +103,9 @@ else:
 
         descriptor = builtin
 
+        def explain_by(function: Callable[..., object]) -> None:
+            """Functions of Python explain their own calls."""
+
         def grown(
             cls: type, seq: int, edges: tuple, outs: tuple, saved: Any, args: tuple, index: Any
         ) -> NodeSlots:
@@ -112,6 +117,6 @@ else:
 
 
 __all__ = [
-    "NodeSlots", "StorageSlots", "TensorSlots", "bind", "builtin", "descriptor", "fresh", "grown",
-    "inherit", "over",
+    "NodeSlots", "StorageSlots", "TensorSlots", "bind", "builtin", "descriptor", "explain_by",
+    "fresh", "grown", "inherit", "over",
 ]  # fmt: skip

@@ -282,6 +282,8 @@ class UntypedStorage:
 class TypedStorage:
     """What `tensor.storage()` returns; `data` is the flat numpy array on cpu, None on meta."""
 
+    __module__ = "mindtorch.storage"
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"'torch.storage.TypedStorage' object has no attribute '{name}'")
 

@@ -271,11 +271,49 @@ static PyObject* forward_bound(
   return result;
 }
 
-#define ENTRY(at)                                                                        \
-  static PyObject* entry##at(                                                            \
-      PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {        \
-    return bound[0##at] ? forward_bound(0##at, self, args, count, names)                 \
-                        : forward(called[0##at], args, count, names);                    \
+static PyObject* explainer;
+
+// Raises what the explainer says of a call that failed, where that is another error.
+static void explain(
+    int at, PyObject* owner, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  PyObject *kind, *error, *traceback, *better = NULL;
+  PyObject* positional = PyTuple_New(count);
+  PyObject* keywords = PyDict_New();
+  PyErr_Fetch(&kind, &error, &traceback);
+  PyErr_NormalizeException(&kind, &error, &traceback);
+  if (positional && keywords) {
+    for (Py_ssize_t i = 0; i < count; i++) PyTuple_SetItem(positional, i, ref(args[i]));
+    for (Py_ssize_t i = 0; i < (names ? PyTuple_Size(names) : 0); i++)
+      PyDict_SetItem(keywords, PyTuple_GetItem(names, i), args[count + i]);
+    if (bound[at]) owner = (PyObject*)tensor_base;
+    better = PyObject_CallFunction(explainer, "OsOOO", owner ? owner : Py_None,
+                                   entries[at].ml_name, positional, keywords, error);
+  }
+  Py_XDECREF(positional);
+  Py_XDECREF(keywords);
+  if (better && better != Py_None) {
+    PyErr_SetObject((PyObject*)Py_TYPE(better), better);
+    Py_XDECREF(kind);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+  } else {
+    PyErr_Restore(kind, error, traceback);
+  }
+  Py_XDECREF(better);
+}
+
+static PyObject* call(
+    int at, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  PyObject* result = bound[at] ? forward_bound(at, self, args, count, names)
+                               : forward(called[at], args, count, names);
+  if (!result && explainer) explain(at, self, args, count, names);
+  return result;
+}
+
+#define ENTRY(at)                                                                 \
+  static PyObject* entry##at(                                                     \
+      PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) { \
+    return call(0##at, self, args, count, names);                                 \
   }
 #define ADDRESS(at) (PyCFunction)(void*)entry##at,
 // Octal: the digits of a place are those of its entry point's name.
@@ -289,6 +327,18 @@ static PyObject* forward_bound(
 #define ALL(X) HALF_THOUSAND(X, 0) HALF_THOUSAND(X, 1) HALF_THOUSAND(X, 2) HALF_THOUSAND(X, 3)
 ALL(ENTRY)
 static const PyCFunction entry_points[ENTRIES] = {ALL(ADDRESS)};
+
+static PyObject* explain_by(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+  (void)module;
+  if (count != 1) {
+    PyErr_SetString(PyExc_TypeError, "explain_by(function)");
+    return NULL;
+  }
+  PyObject* before = explainer;
+  explainer = ref(args[0]);
+  Py_XDECREF(before);
+  return ref(Py_None);
+}
 
 static char* duplicate(const char* text) {
   char* copy = text ? PyMem_Malloc(strlen(text) + 1) : NULL;
@@ -334,6 +384,7 @@ static PyObject* descriptor(PyObject* module, PyObject* args) {
 #define FUNCTION(name, doc) {#name, (PyCFunction)(void*)name, METH_FASTCALL, doc}
 static PyMethodDef functions[] = {
     FUNCTION(bind, "Say the classes of what is made, and what makes the array of a tensor."),
+    FUNCTION(explain_by, "explain_by(function): what says of a failed call what torch would."),
     FUNCTION(inherit, "inherit(fn): what views of a tensor that has it have too."),
     FUNCTION(fresh, "fresh(geom, memory, array=unset): a tensor over a storage of its own."),
     FUNCTION(over, "over(geom, storage, base=None): a tensor over a storage that there is."),

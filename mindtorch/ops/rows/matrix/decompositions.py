@@ -32,7 +32,8 @@ class _LinAlgError(RuntimeError):
     """A matrix has no inverse or decomposition; the message names the operation."""
 
 
-LinAlgError = _LinAlgError  # the class has torch's own name in tracebacks
+_LinAlgError.__module__ = "mindtorch._C"  # torch's own names, in tracebacks
+LinAlgError = _LinAlgError
 
 
 def square(name: str) -> Callable[..., Any]:

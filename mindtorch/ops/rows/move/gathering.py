@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...._compat.warn_once import warn_once
 from ...complex_parts import filled, gathered, in_pairs, is_real
 from ...costs import lookup
 from ...limits import converted, fits, in_dtype
@@ -230,7 +231,12 @@ def _meeting(reduce: str) -> str:
 
 
 def _scatter_reduced(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str) -> Tensor:
-    return aten.scatter_reduce(self, dim, index, src, _meeting(reduce))
+    kind = _meeting(reduce)
+    warn_once(
+        "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in"
+        " a future PyTorch release. Use torch.scatter_reduce instead for more reduction options."
+    )
+    return aten.scatter_reduce(self, dim, index, src, kind)
 
 
 def _scatter_value_reduced(

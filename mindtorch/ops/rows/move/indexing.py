@@ -58,14 +58,15 @@ def _index(self: Geometry, indices: tuple[Geometry | None, ...]) -> Geometry:
 
 
 def _where(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
-    for dim, index in enumerate(indices):
-        if index is None or not index.size:
+    used = [(dim, index) for dim, index in enumerate(indices) if index is not None]
+    for at, (dim, index) in enumerate(used):  # torch counts the dims that are indexed
+        if not index.size:
             continue
         size = self.shape[dim]
         low, high = index.min(), index.max()
         if low < -size or high >= size:
             bad = high if high >= size else low
-            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+            raise IndexError(f"index {bad} is out of bounds for dimension {at} with size {size}")
     return tuple(slice(None) if i is None else i for i in indices)
 
 

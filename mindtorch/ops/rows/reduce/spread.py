@@ -44,6 +44,8 @@ def _with_mean(name: str) -> None:
         correction: Number | None = None,
         keepdim: bool = False,
     ) -> tuple[Tensor, ...]:
+        if not (self.is_floating_point() or self.is_complex()):
+            raise RuntimeError(f"{name}_mean only support floating point and complex dtypes")
         correction = 1 if correction is None else correction
         spread = getattr(aten, name)(self, dim, correction=correction, keepdim=keepdim)
         return spread, aten.mean(self, dim, keepdim)

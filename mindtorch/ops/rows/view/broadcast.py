@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import pairwise
 
 from ...._compat.class_names import class_name
 from ...._compat.invalid_arguments import invalid_combination
+from ...._compat.warn_once import warn_once
 from ...._tensor.dtype import int64
 from ...._tensor.recording import unrepeatable
 from ...limits import refuse_views
@@ -49,22 +49,15 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
 )
 def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
-    if indexing is None:
-        unrepeatable()
-        warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing"
-            " argument.",
-            UserWarning,
-            stacklevel=2,
-        )
-        indexing = "ij"
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
-    for t in tensors:
-        if t.ndim > 1:
-            raise RuntimeError(
-                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}"
-            )
+    if indexing is None:
+        unrepeatable()
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing"
+            " argument."
+        )
+        indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
@@ -73,6 +66,11 @@ def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
         raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if any(t.device is not tensors[0].device for t in tensors):
         raise RuntimeError("meshgrid expects all tensors to have the same device")
+    for t in tensors:
+        if t.ndim > 1:
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}"
+            )
     swap = indexing == "xy" and len(tensors) > 1
     order = (tensors[1], tensors[0], *tensors[2:]) if swap else tuple(tensors)
     shape = tuple(t.numel() for t in order)
