@@ -172,7 +172,7 @@ def _functional(op: Op, args: tuple[Any, ...]) -> CallPlan:
     if op.is_view:
         return CallPlan(view_plan(op, outs), geoms, outs)
     if _crosses(op) and not _casts_on_host(op, geoms[0], outs[0]):
-        return CallPlan(_transfer(op, outs[0]), geoms, outs)
+        return CallPlan(_transfer(op, geoms, outs[0]), geoms, outs)
     return CallPlan(_backend_run(op, device, args, outs), geoms, outs)
 
 
@@ -207,12 +207,14 @@ def _mover(a: Device, b: Device) -> Any:
     return registry.backend(b if a.type == "cpu" else a)
 
 
-def _transfer(op: Op, out: Geometry) -> Callable[..., Any]:
+def _transfer(op: Op, geoms: tuple[Any, ...], out: Geometry) -> Callable[..., Any]:
     source = 1 if op.base_name == "copy" else 0
+    allocate = registry.backend(out.device).allocate
+    copy = _mover(out.device, geoms[source].device).copy
 
     def run(*args: Any) -> Tensor:
-        block = registry.backend(out.device).allocate(out)
-        _mover(out.device, args[source]._geom.device).copy(block, args[source])
+        block = allocate(out)
+        copy(block, args[source])
         return block
 
     return run

@@ -39,7 +39,7 @@ SUMS: dict[str, Callable[[Any, Any], Any]] = {
 }
 LAYERS: dict[str, Callable[[Any, Any], Any]] = {
     "softmax": lambda _, x: x.softmax(-1),
-    "softmax of columns": lambda _, x: x.softmax(0),
+    "softmax of columns": lambda t, x: x.softmax(0, t.float32),
     "log_softmax": lambda _, x: x.log_softmax(-1),
     "log_softmax of columns": lambda _, x: x.log_softmax(0),
     "layer_norm": lambda t, x: t.nn.functional.layer_norm(
@@ -48,6 +48,10 @@ LAYERS: dict[str, Callable[[Any, Any], Any]] = {
     "batch_norm": lambda t, x: t.nn.functional.batch_norm(
         x, None, None, _scale(t, x.shape[1]), _scale(t, x.shape[1]), training=True
     ),
+    "batch_norm by kept statistics": lambda t, x: t.nn.functional.batch_norm(
+        x, _scale(t, x.shape[1]), _scale(t, x.shape[1]), _scale(t, x.shape[1])
+    ),
+    "cubes": lambda _, x: x**3 + (x.bfloat16() ** 3).float(),
     "silu": lambda t, x: t.nn.functional.silu(x),
     "sigmoid": lambda t, x: t.sigmoid(x),
     "gelu by tanh": lambda t, x: t.nn.functional.gelu(x, approximate="tanh"),

@@ -366,7 +366,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "native_layer_norm": {(4, 0): "bfloat16 float16 float32 float64"},
     "ne": {(2048, 0): "bfloat16 float16"},
     "neg": {(4, 0): "bfloat16 float16"},
-    "pow": {(4, 64): "bfloat16", (4, 512): "float16", (4, 8192): "int32 int64 uint8"},
+    "pow": {(4, 512): "float16", (4, 8192): "int32 int64 uint8"},
     "prod": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "prod.dim along the last": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "reciprocal": {(4, 0): "bfloat16 float16", (8192, 0): "float32 float64"},

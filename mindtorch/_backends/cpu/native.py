@@ -527,15 +527,19 @@ def copy(dest: Tensor, source: Tensor) -> bool:
     if key not in _copies:
         if len(_copies) >= 1 << 12:
             _copies.clear()
-        _copies[key] = _copy_kernel(*key) if _copies_better(*key) else None
-    kernel = _copies[key]
-    if kernel is None or dest._storage is source._storage:
+        kernel = _copy_kernel(*key) if _copies_better(*key) else None
+        _copies[key] = kernel and (kernel, _room(key[0]), _room(key[1]))
+    binding = _copies[key]
+    if binding is None or dest._storage is source._storage:
         return False
-    if not dest._storage.memory.flags.writeable:
-        return False
-    rooms = _room(key[0]), _room(key[1])
-    places = _addresses(rooms, (dest._storage.memory, source._storage.memory))
-    return places is not None and not lib.mtk_run(kernel, places)
+    kernel, *rooms = binding
+    memories = dest._storage.memory, source._storage.memory
+    try:
+        to = ffi.from_buffer(rooms[0], memories[0], True)
+        return not lib.mtk_run2(kernel, to, ffi.from_buffer(rooms[1], memories[1]))
+    except (BufferError, ValueError):  # read-only, resized, or no plain run of bytes
+        places = _addresses(rooms, memories) if memories[0].flags.writeable else None
+        return places is not None and not lib.mtk_run(kernel, places)
 
 
 def _copies_better(dest: Geometry, source: Geometry) -> bool:

@@ -258,8 +258,8 @@ def flex_attention(
     unseen = aten.amax(scores, -1, keepdim=True) == float("-inf")
     weights = aten.where(unseen, 0.0, aten.softmax(scores, -1))
     result = aten.matmul(weights.to(value.dtype), value)
-    wanted = return_lse or (return_aux is not None and return_aux.lse)
-    lse = aten.logsumexp(scores, -1) if wanted else None
+    wants_lse = return_lse or (return_aux is not None and return_aux.lse)
+    lse = aten.logsumexp(scores, -1) if wants_lse else None
     if return_aux is not None:
         top = aten.amax(scores, -1) if return_aux.max_scores else None
         return result, AuxOutput(lse, top)

@@ -105,10 +105,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return aten.zeros((*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device)
-    if tensor.device.type != "meta":
+    if tensor.device.type != "meta" or num_classes == -1:
         num_classes = _class_count(tensor, num_classes)
-    classes = aten.arange(0, num_classes, device=tensor.device)
-    return (tensor.unsqueeze(-1) == classes).to(dt.int64)
+    zeros = aten.zeros((*tensor.shape, num_classes), dtype=dt.int64, device=tensor.device)
+    return zeros.scatter(-1, tensor.unsqueeze(-1), 1)
 
 
 def _class_count(tensor: Tensor, num_classes: int) -> int:

@@ -357,9 +357,12 @@ pair_loss(
 
 
 def _huber(d: Array, delta: float) -> Array:
-    size = np.abs(d)
     t = d.dtype.type
-    return np.where(size <= delta, t(0.5) * d * d, t(delta) * (size - t(0.5 * delta)))
+    size = np.abs(d)
+    near = np.minimum(size, t(delta))  # near (size - near / 2) is the one and the other
+    size -= t(0.5) * near
+    size *= near
+    return size
 
 
 def _huber_lower(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:

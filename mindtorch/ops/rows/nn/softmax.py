@@ -158,6 +158,8 @@ op(
 def _through(name: str) -> Callable[..., Any]:
     def body(self: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
         if dtype is not None and dtype is not self.dtype:
+            if not isinstance(dtype, Dtype):
+                raise TypeError(f"{name[1:]}(): dtype must be a dtype, not {dtype!r}")
             self = self.to(dtype)
         return getattr(aten, name)(self, dim, False)
 
@@ -166,7 +168,7 @@ def _through(name: str) -> Callable[..., Any]:
 
 for _name in ("softmax", "log_softmax"):
     composite(
-        f"{_name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+        f"{_name}(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         _through("_" + _name),
         summary="exp(x) / sum(exp(x)) along `dim`" + ", as a logarithm" * (_name[0] == "l") + ".",
         samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64")],

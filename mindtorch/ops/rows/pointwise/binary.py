@@ -29,16 +29,23 @@ def _int_power(self: Array, exponent: Array) -> Array:
     return np.where(negative, small, power).astype(self.dtype)
 
 
-def _pow(self: Array, exponent: Array) -> Array:
+def _pow(self: Array, exponent: Array, *, out: Geometry) -> Array:
     if self.dtype.kind in "iu":
         return _int_power(self, exponent)
     if self.dtype == bool:
         return np.power(self.astype(np.int8), exponent.astype(np.int8)).astype(bool)
     if exponent.ndim == 0:
-        if exponent == 2:
-            return self * self
-        if exponent == 0.5:
-            return np.sqrt(self)
+        power = exponent.item()
+        if power in (2, 3, -2):  # as torch, which rounds each product of bfloat16
+            square = self * self
+            if power == 2:
+                return square
+            if out.dtype is dt.bfloat16:
+                square = square.astype(out.dtype.np).astype(self.dtype)
+            return square * self if power == 3 else np.reciprocal(square)
+        if power in (0.5, -0.5):
+            root = np.sqrt(self)
+            return root if power == 0.5 else np.reciprocal(root)
     return np.power(self, exponent)
 
 
@@ -104,7 +111,7 @@ op(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
     infer=lambda self, exponent: _scalar_first(self, exponent),
     cpu=lambda self, exponent, *, out: _pow(
-        np.asarray(self).astype(_wide(out)), exponent.astype(_wide(out))
+        np.asarray(self).astype(_wide(out)), exponent.astype(_wide(out)), out=out
     ),
     aclnn=call("aclnnPowScalarTensor", "self", "exponent", "out"),
     grad={

@@ -154,10 +154,17 @@ aclError add_index(const Call& c, const Plan& p, const Tensor& t, int dim, int64
   const Tensor& self = c.tensor(p.self_arg);
   Loop loop = loop_over(dense(nullptr, ACL_INT64, p.index.dims, p.index.rank));
   loop.add(t);
+  const int64_t* strides = loop.operands[1].strides;
+  const bool line = p.index.rank == 1 && t.dtype == ACL_INT64;  // as mostly
   Walker at(p.index.rank, p.index.dims);
-  for (int64_t i = 0; i < p.points; ++i, at.next()) {
-    const int64_t given =
-        load_one<int64_t>(t.data, t.dtype, t.offset + at.offset(loop.operands[1].strides));
+  for (int64_t i = 0; i < p.points; ++i) {
+    int64_t given;
+    if (line) {
+      given = t.ptr<int64_t>()[i * strides[0]];
+    } else {
+      given = load_one<int64_t>(t.data, t.dtype, t.offset + at.offset(strides));
+      at.next();
+    }
     const int64_t value = given < 0 ? given + self.dims[dim] : given;
     if (value < 0 || value >= self.dims[dim]) return out_of_range(c, given, dim, self.dims[dim]);
     offsets[i] += value * self.strides[dim];
@@ -243,6 +250,19 @@ Accumulate accumulate_for(aclDataType dtype) {
   }
 }
 
+// Moves single elements, one for each point.
+template <class T>
+void move_points(const Plan& p, T* self, const int64_t* offsets, T* other, int64_t step,
+                 int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    if (p.writes) {
+      self[offsets[i]] = other[i * step];
+    } else {
+      other[i * step] = self[offsets[i]];
+    }
+  }
+}
+
 // Moves runs along the innermost result dim; `other` has strides per result dim.
 void move_runs(const Call& c, const Plan& p, const int64_t* offsets, const int64_t* other_strides,
                int64_t begin, int64_t end) {
@@ -255,6 +275,19 @@ void move_runs(const Call& c, const Plan& p, const int64_t* offsets, const int64
   const int64_t self_step = sliced ? p.self_strides[outer] : 0;
   const int64_t other_step = sliced ? other_strides[outer] : 0;
   const Accumulate accumulate = p.accumulate ? accumulate_for(self.dtype) : nullptr;
+  if (p.result.rank == 1 && p.index.rank == 1 && !accumulate) {
+    const auto points = [&](auto tag) {
+      using T = decltype(tag);
+      move_points(p, self.ptr<T>(), offsets, other.ptr<T>(), other_strides[0], begin, end);
+    };
+    switch (bytes) {
+      case 1: return points(uint8_t{});
+      case 2: return points(uint16_t{});
+      case 4: return points(uint32_t{});
+      case 8: return points(uint64_t{});
+      default: break;
+    }
+  }
   char* base = static_cast<char*>(self.data);
   char* other_base = static_cast<char*>(other.data);
   Walker at(outer, p.result.dims, begin);

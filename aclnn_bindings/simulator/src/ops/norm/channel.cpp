@@ -6,6 +6,8 @@
 #include "loops/rows.h"
 #include "loops/stage.h"
 
+#include <vector>
+
 namespace aclsim {
 namespace {
 
@@ -60,10 +62,27 @@ ACL_EXACT void run_linear(C* out, const C* x, C mean, C scale, C shift, int64_t 
 }
 // The first where a mean far from zero would cancel in the second.
 template <class C>
+constexpr C kFar = 8;  // deviations
+template <class C>
 void run_scaled(C* out, const C* x, C mean, C rstd, C weight, C shift, int64_t n) {
-  constexpr int kFar = 8;  // deviations
-  const bool far = std::fabs(mean) * rstd > kFar;
+  const bool far = std::fabs(mean) * rstd > kFar<C>;
   (far ? run_affine<C> : run_linear<C>)(out, x, mean, rstd * weight, shift, n);
+}
+// The same for a point of each of `n` channels, which lie side by side; `far` counts deviations.
+template <class C>
+struct Scales {
+  std::vector<C> mean, scale, shift, far;
+  explicit Scales(int64_t n) : mean(n), scale(n), shift(n), far(n) {}
+};
+template <class C>
+ACL_VECTOR void points_scaled(C* out, const C* x, const C* mean, const C* scale, const C* shift,
+                              const C* far, int64_t n) {
+  ACL_IVDEP
+  for (int64_t k = 0; k < n; ++k) {
+    const C affine = (x[k] - mean[k]) * scale[k] + shift[k];
+    const C linear = fused(scale[k], x[k], fused(-scale[k], mean[k], shift[k]));
+    out[k] = far[k] > kFar<C> ? affine : linear;
+  }
 }
 template <class C>
 ACL_EXACT C point_back(C g, C from_mean, C rstd, C slope, C shift, C w) {
@@ -179,6 +198,7 @@ void batch_norm(Call& c) {
   C* kept_mean = training ? stage.out(c.tensor(P::saveMean)) : nullptr;
   C* kept_rstd = training ? stage.out(c.tensor(P::saveInvstd)) : nullptr;
   const int64_t count = p.n * p.space;
+  Scales<C> of(p.space == 1 ? p.channels : 0);
   each(p.channels, count, [&](int64_t k) {
     double mean, squares;
     if (training) {
@@ -193,11 +213,20 @@ void batch_norm(Call& c) {
                             : C(1) / std::sqrt(vars[k] + static_cast<C>(c.number(P::eps)));
     if (training) kept_mean[k] = static_cast<C>(mean);
     if (training) kept_rstd[k] = rstd;
-    const C shift = b ? b[k] : C(0);
+    const C center = static_cast<C>(mean), weight = w ? w[k] : C(1), shift = b ? b[k] : C(0);
+    if (p.space == 1) {
+      of.mean[k] = center, of.scale[k] = rstd * weight, of.shift[k] = shift;
+      of.far[k] = std::fabs(center) * rstd;
+      return;
+    }
     for (int64_t i = 0; i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
-      run_scaled(y + at, x + at, static_cast<C>(mean), rstd, w ? w[k] : C(1), shift, p.space);
+      run_scaled(y + at, x + at, center, rstd, weight, shift, p.space);
     }
+  });
+  each(p.space == 1 ? p.n : 0, p.channels, [&](int64_t i) {
+    points_scaled(y + i * p.channels, x + i * p.channels, of.mean.data(), of.scale.data(),
+                  of.shift.data(), of.far.data(), p.channels);
   });
   stage.done();
 }
