@@ -273,7 +273,14 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Dtype) -
         return tuple(quantize_per_tensor(x, s, z, dtype) for x, s, z in parts)
     _refuse_integers(input)
     scale, zero_point = float_of(scale), int(float_of(zero_point))
-    return make(_rounded(input, scale, zero_point, dtype), scale, zero_point, None, dtype)
+    ints = _rounded(input, scale, zero_point, dtype)
+    _, least, most, _ = _INTEGERS[dtype]
+    if not least <= zero_point <= most:
+        side = "above upper" if zero_point > most else "below lower"
+        raise RuntimeError(
+            f"quantize_tensor_per_tensor_affine zero_point {zero_point} is {side} bound."
+        )
+    return make(ints, scale, zero_point, None, dtype)
 
 
 def quantize_per_channel(
@@ -283,6 +290,11 @@ def quantize_per_channel(
     _refuse_integers(input)
     if scales.numel() != zero_points.numel():
         raise RuntimeError("number of elements in scales and zero_points must match")
+    if not 0 <= axis < input.dim():
+        raise RuntimeError(
+            "Channel axis out of range in per channel affine quantization. Got:"
+            f" {axis}Expected: [0, {input.dim()})"
+        )
     if scales.numel() != input.shape[axis]:
         raise RuntimeError("length of scales must equal to channel")
     sizes = [1] * input.dim()

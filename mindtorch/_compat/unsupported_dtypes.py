@@ -56,6 +56,11 @@ def kernel(
     return Refusal(text, NotImplementedError, first, unless)
 
 
+def several_dtypes(args: Sequence[object]) -> bool:
+    """Whether tensors differ in dtype, which torch refuses before it looks for a kernel."""
+    return len({a.dtype for a in args if isinstance(a, Geometry)}) > 1
+
+
 class _References(local):
     """Whether rows stand for other devices, which have half where torch's cpu lacks it.
 

@@ -31,6 +31,7 @@ from .._compat.argument_errors import (
     refuse_more,
     suits,
 )
+from .._compat.class_names import class_name
 from .._compat.deprecated_signatures import has_older, older_call
 from .._compat.missing_args import MARKS, Missing, refuse_missing
 from .._tensor.tensor import Tensor
@@ -558,7 +559,7 @@ def _body(op: Op) -> Any:
 
     @functools.wraps(body)
     def run(*args: Any, **kwargs: Any) -> Any:
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)][:1]
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         if (
             tensors
             and tensors[0]._geom.device.type == "cpu"
@@ -567,9 +568,10 @@ def _body(op: Op) -> Any:
             op.bind()
             geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
             unsupported_dtypes.refuse(
-                op.dtypes.unsupported, op.infer, geoms if op.infer else [tensors[0]._geom]
+                op.dtypes.unsupported, op.infer, geoms if op.infer else [t._geom for t in tensors]
             )
-            if op.infer is None and not unsupported_dtypes.REFERENCES.passed:
+            alike = all(t.dtype is tensors[0].dtype for t in tensors)
+            if op.infer is None and alike and not unsupported_dtypes.REFERENCES.passed:
                 fitting_dtypes.add(tensors[0].dtype)
         try:
             return body(*args, **kwargs)
@@ -686,6 +688,16 @@ IN_C = frozenset((
 ))  # fmt: skip
 
 
+# Those that pass tensors on to one of C, by its name, before they read an attribute of them.
+PASSED_ON = {
+    "adaptive_avg_pool1d": "adaptive_avg_pool1d", "adaptive_max_pool1d": "adaptive_max_pool1d",
+    "cross_entropy": "cross_entropy_loss", "kl_div": "kl_div", "max_pool1d": "max_pool1d",
+    "multi_margin_loss": "multi_margin_loss", "multilabel_margin_loss": "multilabel_margin_loss",
+    "nll_loss": "nll_loss_nd", "pad": "pad", "poisson_nll_loss": "poisson_nll_loss",
+    "rrelu": "rrelu",
+}  # fmt: skip
+
+
 def _sized(op: Op, body: Any) -> Any:
     """A layer's body, behind a look at its sizes where it takes any."""
     lines = _look_at_classes(op, "function") + _look_at_sizes(op, 0)
@@ -721,6 +733,18 @@ def refuse_layer(op: Op, error: Exception, values: dict[str, Any]) -> None:
 
     A public attribute that a value does not have is one that torch's function reads too.
     """
+    if op.base_name in PASSED_ON:
+        for at, arg in enumerate(op.schema.args, 1):
+            value = values.get(arg.name)
+            if (
+                arg.kind is ArgKind.TENSOR
+                and not isinstance(value, Tensor)
+                and not (value is None and arg.optional)
+            ):
+                raise TypeError(
+                    f"{PASSED_ON[op.base_name]}(): argument '{arg.name}' (position {at}) must be"
+                    f" Tensor, not {class_name(value)}"
+                ) from None
     public = isinstance(error, AttributeError) and (error.name or "_")[0] != "_"
     if (
         public

@@ -101,6 +101,11 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         return autocast(self.device_type, self.dtype, self.enabled)
 
     def steps(self) -> Iterator[autocast]:
+        if not isinstance(self.dtype, Dtype):
+            raise TypeError(
+                "set_autocast_dtype(): argument 'dtype' (position 2) must be torch.dtype, not"
+                f" {type(self.dtype).__name__}"
+            )
         before = LOCAL.autocast
         tracer = getattr(LOCAL.functions[-1], "autocast", None) if LOCAL.functions else None
         settings = dict(before or {})
@@ -217,8 +222,10 @@ class GradScaler:
             )
         if stage is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        self._stages[id(optimizer)] = OptState.UNSCALED
         grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        if any(grad.dtype is dt.float16 for grad in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        self._stages[id(optimizer)] = OptState.UNSCALED
         bad = False
         for grad in grads:
             grad.mul_(1.0 / self._scale)
@@ -321,3 +328,7 @@ class GradScaler:
         self._backoff = state["backoff_factor"]
         self._interval = state["growth_interval"]
         self._good_steps = state["_growth_tracker"]
+
+
+autocast.__module__ = "mindtorch.amp.autocast_mode"
+GradScaler.__module__ = "mindtorch.amp.grad_scaler"

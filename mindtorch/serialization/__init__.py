@@ -14,6 +14,7 @@ import pickle
 from types import ModuleType
 from typing import Any, BinaryIO
 
+from .._tensor.device import device as Device
 from ._legacy import ZIP_MAGIC
 from ._locations import Place, default_restore_location, location_tag, register_package
 from ._options import (
@@ -84,6 +85,8 @@ def load(
     path's storages into memory, written to by nobody. FileNotFoundError; RuntimeError for other
     files and absent devices; pickle.UnpicklingError for objects that `weights_only` refuses.
     """
+    if not (isinstance(map_location, str | dict | Device | None) or callable(map_location)):
+        raise TypeError(f"{type(map_location).__name__!r} object is not callable")
     return read(f, map_location, pickle_module, _strict(weights_only, pickle_module), mmap,
                 pickle_load_args)  # fmt: skip
 

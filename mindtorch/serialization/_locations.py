@@ -87,12 +87,12 @@ def placed(storage: Storage, location: str, where: Place) -> tuple[Storage, Devi
     """A storage read to the cpu, where `map_location` wants it."""
     face = UntypedStorage.of(storage, CPU)
     result: Any = None
-    if callable(where) and not isinstance(where, Device):
-        result = where(face, location)
-    elif isinstance(where, dict):
+    if isinstance(where, dict):
         location = where.get(location, location)
+    elif isinstance(where, str | Device):
+        location = str(where)
     elif where is not None:
-        location = str(Device(where) if isinstance(where, str) else where)
+        result = where(face, location)
     if result is None:
         result = default_restore_location(face, location)
     return result._storage, result.device

@@ -171,7 +171,7 @@ def read(
         if mmap and not zipfile.is_zipfile(f):
             raise RuntimeError(
                 "mmap can only be used with files saved with"
-                " `torch.save(_use_new_zipfile_serialization=True), please torch.save your"
+                f" `torch.save({f}, _use_new_zipfile_serialization=True), please torch.save your"
                 " checkpoint with this option in order to use mmap."
             )
         with open(f, "rb") as file:

@@ -81,7 +81,16 @@ class _Pickler(Pickler):
         path = str(name or getattr(obj, "__qualname__", ""))
         if "<locals>" in path:  # as the pickler in C says it
             raise AttributeError(f"Can't pickle local object {path!r}")
-        super().save_global(obj, name)
+        try:
+            super().save_global(obj, name)
+        except pickle.PicklingError as error:
+            place, _, _ = str(error).rpartition(f".{path}")
+            if not path or ": it's not found as " not in place:
+                raise
+            what, _, module = place.rpartition(": it's not found as ")
+            raise pickle.PicklingError(
+                f"{what}: attribute lookup {path} on {module} failed"
+            ) from None
 
     dispatch = {**Pickler.dispatch, FunctionType: save_global}
 

@@ -82,6 +82,7 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """A copy of a linear layer that also normalizes as `bn` does; AssertionError in training."""
     if bn.num_features not in (linear.out_features, 1):
         raise AssertionError(
-            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1"
+            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got"
+            f" linear.out_features={linear.out_features} and bn.num_features={bn.num_features}"
         )
     return _fused(linear, bn, 0)

@@ -195,6 +195,7 @@ def _inject_class(module: Module) -> None:
         return new
 
     body: dict[str, Any] = {"__reduce_ex__": _refuse_pickle}
+    body["__module__"] = ParametrizationList.__module__
     if "__deepcopy__" not in base.__dict__:
         body["__deepcopy__"] = copied
     module.__class__ = type(f"Parametrized{base.__name__}", (base,), body)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import mindtorch
@@ -55,7 +56,7 @@ def _mask_after(method: Any, scores: Tensor, mask: Tensor) -> Tensor:
     return after
 
 
-class BasePruningMethod:
+class BasePruningMethod(ABC):
     """A method: `compute_mask(t, default_mask)` says what stays; PRUNING_TYPE what it looks at."""
 
     PRUNING_TYPE = "unstructured"
@@ -64,8 +65,9 @@ class BasePruningMethod:
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
+    @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        raise NotImplementedError
+        """What stays of `default_mask`, by the values of `t`."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """The parameter times its mask."""
@@ -157,6 +159,10 @@ class PruningContainer(BasePruningMethod):
         inner = getattr(method, "_pruning_methods", (method,))
         self._pruning_methods += tuple(inner)
 
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """What the latest method leaves of the mask of those before it."""
+        return _mask_after(self._pruning_methods[-1], t, default_mask)
+
     def __len__(self) -> int:
         return len(self._pruning_methods)
 
@@ -183,6 +189,11 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        if default_mask.shape != self.mask.shape:
+            raise AssertionError(
+                f"default_mask shape {default_mask.shape} must match self.mask shape"
+                f" {self.mask.shape}"
+            )
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
@@ -259,27 +270,49 @@ class RandomStructured(LnStructured):
         return mindtorch.rand(t.shape[self.dim], device=t.device)
 
 
-def _applied(method: type[BasePruningMethod]) -> Callable[..., Module]:
-    def prune(
-        module: Module,
-        name: str,
-        *args: Any,
-        importance_scores: Tensor | None = None,
-        **kwargs: Any,
-    ) -> Module:
-        method.apply(module, name, *args, importance_scores=importance_scores, **kwargs)
-        return module
-
-    prune.__doc__ = f"Prune `name` of a module by {method.__name__}; gives the module."
-    return prune
+def identity(module: Module, name: str) -> Module:
+    """Prune nothing of `name`: it gets its mask of ones; gives the module."""
+    Identity.apply(module, name)
+    return module
 
 
-identity = _applied(Identity)
-random_unstructured = _applied(RandomUnstructured)
-l1_unstructured = _applied(L1Unstructured)
-random_structured = _applied(RandomStructured)
-ln_structured = _applied(LnStructured)
-custom_from_mask = _applied(CustomFromMask)
+def random_unstructured(module: Module, name: str, amount: float) -> Module:
+    """Prune elements of `name` at random; gives the module."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(
+    module: Module, name: str, amount: float, importance_scores: Tensor | None = None
+) -> Module:
+    """Prune the elements of `name` of least magnitude (or score); gives the module."""
+    L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
+    """Prune slices of `name` along `dim` at random; gives the module."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(
+    module: Module,
+    name: str,
+    amount: float,
+    n: Any,
+    dim: int,
+    importance_scores: Tensor | None = None,
+) -> Module:
+    """Prune the slices of `name` along `dim` of least n-norm; gives the module."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
+
+
+def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
+    """Prune `name` by a mask of its shape; gives the module."""
+    CustomFromMask.apply(module, name, mask)
+    return module
 
 
 def global_unstructured(
@@ -294,6 +327,7 @@ def global_unstructured(
     if importance_scores is not None and not isinstance(importance_scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
     pairs = list(parameters)
+    method = pruning_method(**kwargs)
     if pruning_method.PRUNING_TYPE != "unstructured":
         raise TypeError(
             'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method'
@@ -303,7 +337,7 @@ def global_unstructured(
     scores = [selection.get((m, n), getattr(m, n)).detach().reshape(-1) for m, n in pairs]
     masks = [getattr(m, n + "_mask", mindtorch.ones_like(getattr(m, n))) for m, n in pairs]
     whole = mindtorch.cat([m.reshape(-1) for m in masks])
-    mask = _mask_after(pruning_method(**kwargs), mindtorch.cat(scores), whole)
+    mask = _mask_after(method, mindtorch.cat(scores), whole)
     at = 0
     for module, name in pairs:
         value = getattr(module, name)

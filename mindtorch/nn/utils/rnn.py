@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import mindtorch
 
+from ..._compat.class_names import class_name
 from ..._tensor.tensor import Tensor
 from ...ops.rules import broadcast_in_place
 
@@ -118,6 +119,11 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Packs `[T, N, *]` (`[N, T, *]` with batch_first) by the true length of each sequence."""
     sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            "_pack_padded_sequence(): argument 'input' (position 1) must be Tensor, not"
+            f" {class_name(input)}"
+        )
     batch = input.size(0 if batch_first else 1)
     if enforce_sorted and len(sizes) != batch:
         raise RuntimeError(
@@ -204,6 +210,11 @@ def pad_sequence(
     items = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
     if not items:
         raise RuntimeError("received an empty list of sequences")
+    for at, item in enumerate(items):
+        if not isinstance(item, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {at} in argument 0, but got {class_name(item)}"
+            )
     if items[0].ndim == 0:
         raise RuntimeError("ArrayRef: invalid slice, N = 1; size = 0")
     longest, first = max(item.size(0) for item in items), items[0]

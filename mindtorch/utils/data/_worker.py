@@ -48,6 +48,15 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+class _Lines(str):
+    """A text whose repr is itself: a KeyError's lines stay lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 @dataclass
 class WorkerError:
     """An exception on its way from a worker to the main process."""
@@ -60,6 +69,8 @@ class WorkerError:
         """Raises the worker's exception, with the worker's traceback in its message."""
         message = f"Caught {self.kind.__name__} in DataLoader worker process {self.worker}.\n"
         message += f"Original {self.text}"
+        if self.kind is KeyError:  # whose text is the repr of what it holds
+            raise KeyError(_Lines(message))
         try:
             error = self.kind(message)
         except TypeError:  # the class wants other arguments than a message

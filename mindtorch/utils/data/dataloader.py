@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from multiprocessing.context import BaseContext
 from typing import Any
 
 import mindtorch
@@ -87,6 +88,12 @@ class DataLoader:
             raise ValueError(
                 "multiprocessing_context option should specify a valid start method in"
                 f" {starts!r}, but got multiprocessing_context={multiprocessing_context!r}"
+            )
+        if not isinstance(multiprocessing_context, str | BaseContext | None):
+            raise TypeError(
+                "multiprocessing_context option should be a valid context object or a string"
+                " specifying the start method, but got"
+                f" multiprocessing_context={multiprocessing_context}"
             )
         _warn_of_many(num_workers)
         self.multiprocessing_context = multiprocessing_context

@@ -69,7 +69,7 @@ class StackDataset(Dataset[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ValueError(
-                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like "
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like "
                 "input/output, but both types are given."
             )
         if not args and not kwargs:

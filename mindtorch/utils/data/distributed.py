@@ -30,9 +30,9 @@ class DistributedSampler(Sampler[int]):
     ) -> None:
         group = mindtorch.distributed
         if num_replicas is None:
-            num_replicas = group.get_world_size() if group.is_initialized() else 1
+            num_replicas = group.get_world_size()
         if rank is None:
-            rank = group.get_rank() if group.is_initialized() else 0
+            rank = group.get_rank()
         if rank >= num_replicas or rank < 0:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"

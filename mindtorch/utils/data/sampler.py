@@ -25,9 +25,6 @@ T_co = TypeVar("T_co", covariant=True)
 class Sampler(Generic[T_co]):
     """Base of samplers: subclasses give `__iter__`, usually `__len__`."""
 
-    def __init__(self, data_source: Any = None) -> None:
-        pass
-
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 

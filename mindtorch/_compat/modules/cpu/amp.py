@@ -27,3 +27,7 @@ class GradScaler(_GradScaler):
     def __init__(self, *args: Any, **options: Any):
         _warn_of_alias("cpu", "GradScaler")
         super().__init__("cpu", *args, **options)
+
+
+autocast.__module__ = "mindtorch.cpu.amp.autocast_mode"
+GradScaler.__module__ = "mindtorch.cpu.amp.grad_scaler"

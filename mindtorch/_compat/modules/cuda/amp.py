@@ -34,5 +34,8 @@ class GradScaler(_GradScaler):
         super().__init__("cuda", *args, **options)
 
 
+autocast.__module__ = "mindtorch.cuda.amp.autocast_mode"
+GradScaler.__module__ = "mindtorch.cuda.amp.grad_scaler"
+
 __path__: list[str] = []  # what is below is in absent_modules.py
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]

@@ -8,6 +8,7 @@ from math import prod
 from string import ascii_lowercase, ascii_uppercase
 
 from ...._compat.class_names import class_name
+from ...._compat.unsupported_dtypes import kernel, several_dtypes
 from ...._compat.warn_once import warn_once
 from ...costs import product
 from ...rules import result_type
@@ -16,7 +17,7 @@ from ...words import *
 
 @composite(
     "tensordot(Tensor a, Tensor b, Any dims=2) -> Tensor",
-    unsupported={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": kernel("addmm_impl_cpu_", unless=several_dtypes)},
     samples=calls(
         (Arg((2, 3, 4)), Arg((3, 4, 2))),
         (Arg((2, 3)), Arg((4, 2)), ((0,), (1,))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...._compat.unsupported_dtypes import Refusal, kernel, several_dtypes
 from ...complex_parts import multiplied, on_matrix_unit
 from ...costs import product
 from ...rules import c_name, refuse_growth
@@ -85,7 +86,7 @@ op(
         "self": lambda grad, self_geom, mat2: grad_left(grad, self_geom, mat2),
         "mat2": lambda grad, self, mat2_geom: grad_right(grad, self, mat2_geom),
     },
-    unsupported={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": kernel("addmm_impl_cpu_", unless=several_dtypes)},
     samples=lambda: (
         [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in TYPES]
         + [Sample((Arg((2, 0)), Arg((0, 3)))), Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
@@ -178,7 +179,7 @@ def _fused_row(
     plain: str,
     rule: Callable[..., Any],
     aclnn: object,
-    kernel: str,
+    refusal: Refusal | str,
 ) -> None:
     def run(a: Tensor, b: Tensor) -> Tensor:
         return getattr(aten, plain)(a, b)
@@ -206,7 +207,7 @@ def _fused_row(
                 ("grad", first, "alpha"),
             ),
         },
-        unsupported={"bool": kernel},
+        unsupported={"bool": refusal},
         samples=_fused_samples(3 if plain == "bmm" else 2),
         autocast="lower",
         tolerance="accumulated",
@@ -238,7 +239,7 @@ _fused_row(
     "addmm", "mat1", "mat2", "mm", _addmm_product,
     call("aclnnAddmm", "self", "mat1", "mat2", "beta", "alpha", "out", "cube_math_type",
          when=on_matrix_unit("mat1")),
-    "addmm_impl_cpu_",
+    kernel("addmm_impl_cpu_", unless=several_dtypes),
 )  # fmt: skip
 _fused_row(
     "baddbmm", "batch1", "batch2", "bmm", _baddbmm_product,
@@ -422,7 +423,7 @@ composite(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addbmm,
     summary="`beta * self` plus the sum over the batch of `alpha * batch1 @ batch2`: `[M, N]`.",
-    unsupported={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": kernel("addmm_impl_cpu_", unless=several_dtypes)},
     inplace=True,
     samples=calls(
         (Arg((2, 4)), Arg((3, 2, 3)), Arg((3, 3, 4))),

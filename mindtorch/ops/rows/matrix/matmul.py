@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ...._compat.unsupported_dtypes import kernel, several_dtypes
 from ...complex_parts import multiplied, on_matrix_unit
 from ...costs import product
 from ...rules import broadcast, c_name
@@ -144,7 +145,7 @@ op(
     ),
     lower=multiplied(lambda a, b: aten.matmul(a, b)),
     grad={"self": _grad_self, "other": _grad_other},
-    unsupported={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": kernel("addmm_impl_cpu_", unless=several_dtypes)},
     samples=samples,
     tolerance="accumulated",
     out="expected",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
+from ...._compat.unsupported_dtypes import kernel
 from ...complex_parts import by_parts
 from ...costs import convolution, weight_gradient
 from ...rules import as_images, c_name
@@ -53,9 +54,17 @@ def _check(
         )
 
 
-def _check_dtypes(input: Geometry, weight: Geometry, bias: Geometry | None) -> None:
+def bias_differs(args: Sequence[object]) -> bool:
+    """Whether a bias is of another dtype than the input, which torch refuses first."""
+    dtypes = [a.dtype for a in args if isinstance(a, Geometry)]
+    return len(dtypes) > 2 and dtypes[2] is not dtypes[0]
+
+
+def _check_dtypes(
+    input: Geometry, weight: Geometry, bias: Geometry | None, transposed: bool = False
+) -> None:
     """RuntimeError in torch's words for operands of several dtypes."""
-    if bias is not None and bias.dtype is not input.dtype:
+    if bias is not None and bias.dtype is not input.dtype and not transposed:
         raise RuntimeError(
             f"Input type ({c_name(input.dtype)}) and bias type ({c_name(bias.dtype)}) should be the"
             " same"
@@ -163,7 +172,7 @@ def _rule(
                 f"Given input size per channel: ({one}{_by(space)}). Calculated output size per"
                 f" channel: ({one}{_by(spatial)}). Output size is too small"
             )
-        _check_dtypes(input, weight, bias)
+        _check_dtypes(input, weight, bias, transposed)
         return _as_images((input.shape[0], weight.shape[1] * groups, *spatial), input, weight)
     padded = [n + 2 * p for n, p in zip(space, padding, strict=True)]
     if any(n < d * (k - 1) + 1 for n, k, d in zip(padded, kernel, dilation, strict=True)):
@@ -435,7 +444,7 @@ op(
     ),
     lower=_of_parts,
     grad={"input": _by_input, "weight": _by_weight, "bias": _by_bias},
-    unsupported={"bool": "slow_conv2d_cpu"},
+    unsupported={"bool": kernel("slow_conv2d_cpu", unless=bias_differs)},
     samples=_samples,
     oracle=lambda torch: torch.convolution,
     tolerance="composite",
@@ -521,7 +530,7 @@ op(
     ),
     lower=_weight_grad_of_parts,
     grad={"grad_output": _weight_grad_by_grad, "input": _weight_grad_by_input},
-    unsupported={"bool": "slow_conv2d_cpu"},
+    unsupported={"bool": kernel("slow_conv2d_cpu", unless=bias_differs)},
     tolerance="accumulated",
     cost=weight_gradient,
     surface="none",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from ...._compat.unsupported_dtypes import kernel
 from ...._compat.warn_once import warn_once
 from ...costs import convolution, time_first_convolution, transposed_convolution
 from ...sizes import _ntuple
 from ...words import *
+from .conv import bias_differs
 from .pad import pad as pad_input
 
 # One size for all dimensions of space, or one for each.
@@ -129,7 +131,11 @@ def _convolution(n: int, x: Arg, weight: Arg, bias: Arg) -> Callable[..., Tensor
         f"conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1,"
         " int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
         conv,
-        unsupported={"bool": "compute_columns3d" if n == 3 else "slow_conv2d_cpu"},
+        unsupported={
+            "bool": kernel(
+                "compute_columns3d" if n == 3 else "slow_conv2d_cpu", unless=bias_differs
+            )
+        },
         surface="nn function",
         samples=calls(
             (x, weight, bias, 2, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ...._compat.unsupported_dtypes import kernel, several_dtypes
 from ...costs import lookup, product
 from ...rules import c_name, refuse_growth
 from ...words import *
@@ -313,7 +314,7 @@ op(
     cpu=_linear,
     lower=_linear_lower,
     grad={("input", "weight", "bias"): _linear_grad},
-    unsupported={"bool": "addmm_impl_cpu_"},
+    unsupported={"bool": kernel("addmm_impl_cpu_", unless=several_dtypes)},
     samples=lambda: [
         *(
             Sample((Arg((2, 3), d), Arg((4, 3), d, high=2.5), Arg((4,), d)))

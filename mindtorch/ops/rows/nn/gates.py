@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ...._compat.unsupported_dtypes import Refusal
+from ...._compat.unsupported_dtypes import Refusal, kernel, several_dtypes
 from ...._tensor.recording import unrepeatable
 from ...words import *
 
@@ -213,7 +213,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 @composite(
     "prelu(Tensor input, Tensor weight) -> Tensor",
-    unsupported={"bool whole complex": "prelu_cpu"},
+    unsupported={"bool whole complex": kernel("prelu_cpu", unless=several_dtypes)},
+    autocast="lower",
     surface="nn both",
     samples=calls(
         (Arg((2, 3, 4)), Arg((3,))),
@@ -230,7 +231,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
         )
-    if mixed(input, weight):
+    if input.dtype is not weight.dtype:
         raise RuntimeError(
             "prelu: Type promoting not supported. Got"
             f" {scalar_name(input.dtype)} and {scalar_name(weight.dtype)}"

@@ -132,6 +132,10 @@ def nll_loss(
         raise ValueError(
             f"Expected input batch_size ({input.size(0)}) to match target batch_size ({count})."
         )
+    if input.dim() == 1 and target.dim() == 1 and target.size(0) != 1:
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {target.size(0)}"
+        )
     if input.dim() <= 2:
         return aten.nll_loss_forward(input, target, weight, code, ignore_index)[0]
     expected = (input.size(0), *input.shape[2:])
