@@ -522,10 +522,11 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise RuntimeError("N must be non-negative.")
     wide = aten.to(x, dt.int64) if x.dtype.category < dt.FLOAT else x
     reserve((x.shape[0], count), wide)
-    powers = [aten.pow(wide, k) for k in range(count)]
-    if not powers:
-        return aten.zeros((x.shape[0], 0), dtype=wide.dtype, device=x.device)
-    return aten.stack(powers if increasing else powers[::-1], -1)
+    factors = aten.unsqueeze(wide, 1)
+    ones = aten.expand(aten.ones_like(factors), (x.shape[0], min(count, 1)))
+    rising = aten.cumprod(aten.expand(factors, (x.shape[0], max(count - 1, 0))), 1)
+    powers = aten.cat([ones, rising], 1)
+    return powers if increasing else aten.flip(powers, (1,))
 
 
 @composite(
