@@ -57,6 +57,34 @@ def eig(
 
 
 @surface(method=False, internal=False)
+def solve(input: Tensor, other: Tensor, *, out: object = None) -> tuple[Tensor, Tensor]:
+    """Always RuntimeError, as in torch: `linalg.solve` replaces it."""
+    raise RuntimeError(
+        f"{_REMOVED} `torch.solve` is deprecated in favor of `torch.linalg.solve`."
+        " `torch.linalg.solve` has its arguments reversed and does not return the LU"
+        " factorization.\n\nTo get the LU factorization see `torch.lu`, which can be used with"
+        " `torch.lu_solve` or `torch.lu_unpack`.\nX = torch.solve(B, A).solution should be"
+        " replaced with:\nX = torch.linalg.solve(A, B)"
+    )
+
+
+@surface(method=False, internal=False)
+def lstsq(input: Tensor, other: Tensor, *, out: object = None) -> tuple[Tensor, Tensor]:
+    """Always RuntimeError, as in torch: `linalg.lstsq` replaces it."""
+    raise RuntimeError(
+        f"{_REMOVED} `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.\n"
+        "`torch.linalg.lstsq` has reversed arguments and does not return the QR decomposition in"
+        " the returned tuple (although it returns other information about the problem).\n\nTo get"
+        " the QR decomposition consider using `torch.linalg.qr`.\n\nThe returned solution in"
+        " `torch.lstsq` stored the residuals of the solution in the last m - n columns of the"
+        " returned value whenever m > n. In torch.linalg.lstsq, the residuals are in the field"
+        " 'residuals' of the returned named tuple.\n\nThe unpacking of the solution, as in\n"
+        "X, _ = torch.lstsq(B, A).solution[:A.size(1)]\nshould be replaced with:\n"
+        "X = torch.linalg.lstsq(A, B).solution"
+    )
+
+
+@surface(method=False, internal=False)
 def matrix_rank(input: Tensor, tol: object = None, symmetric: bool = False) -> Tensor:
     """Always RuntimeError, as in torch: `linalg.matrix_rank` replaces it."""
     raise RuntimeError(

@@ -22,10 +22,10 @@ FUNCTIONS = frozenset((
     "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "cdist",
     "chain_matmul", "eig", "einsum", "from_dlpack", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "is_deterministic_algorithms_warn_only_enabled", "is_storage",
-    "is_tensor", "lu", "matrix_rank", "meshgrid", "norm", "pca_lowrank", "set_default_tensor_type",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "split", "stft", "svd_lowrank",
-    "symeig", "tensordot", "typename", "unique", "unique_consecutive", "unravel_index",
-    "use_deterministic_algorithms",
+    "is_tensor", "lstsq", "lu", "matrix_rank", "meshgrid", "norm", "pca_lowrank",
+    "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+    "solve", "split", "stft", "svd_lowrank", "symeig", "tensordot", "typename", "unique",
+    "unique_consecutive", "unravel_index", "use_deterministic_algorithms",
 ))  # fmt: skip
 # Functions of torch.nn.functional that are in C.
 LAYERS = frozenset((

@@ -314,6 +314,11 @@ def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
+    if "_conjugated" in self.__dict__:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that has conjugate bit set. Use"
+            " tensor.resolve_conj().numpy() instead."
+        )
     if self._geom.dtype is dt.bfloat16:
         raise TypeError("Got unsupported ScalarType BFloat16")
     _before_reading(self)

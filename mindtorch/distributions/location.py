@@ -182,7 +182,7 @@ class Gumbel(_LocScale):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         u = self._open_uniform(sample_shape)
-        return self.loc - self.scale * (-u.log()).log()
+        return self.loc + self.scale * -(-u.log()).log()
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)

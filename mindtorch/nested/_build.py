@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import mindtorch
 
+from .._compat.warn_once import warn_once
 from .._functional.queries import jagged, strided
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
@@ -48,6 +49,17 @@ def nested_tensor(
     device: object = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> NestedTensor:  # fmt: skip
     """A leaf of samples [n_i, *rest], copied (torch.nested.nested_tensor)."""
+    if isinstance(tensor_list, Tensor):
+        raise TypeError(
+            "Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor"
+        )
+    if not _is_jagged(layout):
+        warn_once(
+            "The PyTorch API of nested tensors is in prototype stage and will change in the near"
+            " future. We recommend specifying layout=torch.jagged when constructing a nested"
+            " tensor, as this layout receives active development, has better operator coverage, and"
+            " works with torch.compile."
+        )
     samples = [_detached(s, dtype, device) for s in tensor_list]
     if len({s.dtype for s in samples}) > 1:
         samples = [s.to(samples[0].dtype) for s in samples]

@@ -159,8 +159,8 @@ def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None) ->
     rows, columns = whole.shape
     if rows % high or columns % wide:
         raise RuntimeError(
-            f"tensor sparse size ({rows},{columns}) must be divisible by given blocksize"
-            f" ({high},{wide})"
+            f"dense_to_sparse_{LAYOUT_NAMES[kind][6:].lower()}: tensor sparse size"
+            f" ({rows},{columns}) must be divisible by given blocksize ({high},{wide})"
         )
     blocks = whole.reshape((rows // high, high, columns // wide, wide)).permute(0, 2, 1, 3)
     if kind is sparse_bsc:

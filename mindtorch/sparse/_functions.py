@@ -178,6 +178,13 @@ def to_sparse(
 ) -> Tensor:  # fmt: skip
     """The tensor by coordinates, or in the layout."""
     if layout is None or layout is sparse_coo:
+        if sparse_dim is not None and isinstance(self, SparseTensor) and (
+            self._layout is sparse_coo and sparse_dim != self.sparse_dim()
+        ):  # fmt: skip
+            raise RuntimeError(
+                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument"
+                " !=self.sparse_dim() is not supported"
+            )
         return to_coo(self, sparse_dim)
     return convert(self, layout, blocksize)
 

@@ -114,3 +114,35 @@ def test_signs_of_vectors_of_small_matrices_are_torchs():
         return [((x * 1e3 > 1) * 1 - (x * 1e3 < -1) * 1).tolist() for x in every]
 
     agree(run)
+
+
+def test_exponentials_take_the_polynomial_that_torch_takes():
+    def run(t):
+        a = t.tensor([[1.0, 2.0], [3.0, 4.0]])
+        scaled = [t.matrix_exp(a * s) for s in (1e-8, 5e-5, 1e-2, 1e-1, 0.2, 1.0)]
+        return (
+            scaled,
+            t.matrix_exp(t.stack([a, a / 100])),
+            t.fft.fft(a[0]),
+            t.fft.fft(t.arange(4.0)),
+        )
+
+    agree(run, digits=6)
+
+
+REFUSED = {
+    "of one vector": lambda t: t.linalg.solve(t.eye(3).expand(2, 3, 3), t.ones(3), left=False),
+    "removed": lambda t: t.solve(t.eye(2), t.eye(2)),
+    "removed too": lambda t: t.lstsq(t.eye(2), t.eye(2)),
+    "driver": lambda t: t.linalg.svdvals(t.eye(2), driver="gesvd"),
+    "no pivots": lambda t: t.linalg.lu(t.eye(2), pivot=False),
+    "no norm": lambda t: t.linalg.cond(t.eye(2), "bad"),
+    "not square": lambda t: t.linalg.eigvals(t.ones(2, 3)),
+    "class": lambda t: t.linalg.inv(t.zeros(2, 2)),
+    "left over": lambda t: t.linalg.inv_ex(t.zeros(2, 2))[0],
+}
+
+
+def test_refusals_and_what_is_left_are_torchs():
+    for call in REFUSED.values():
+        agree(call)

@@ -26,6 +26,7 @@ from mindtorch._tensor.subclass import disabled_torch_function_impl as _disabled
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.nn.modules._conversion import _parse_to
 from mindtorch.ops.namespaces import Tag as Tag
+from mindtorch.ops.rows.matrix.decompositions import _LinAlgError as _LinAlgError
 from mindtorch.serialization._records import PyTorchFileReader as PyTorchFileReader
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",

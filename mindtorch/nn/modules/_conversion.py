@@ -3,6 +3,7 @@ apply to every tensor; keeps identities."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,16 @@ class Conversion:
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, "
                 f"but got desired dtype={dtype}"
+            )
+
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may"
+                " change, and some modules might not work as expected when using complex tensors as"
+                " parameters or buffers. Please file an issue at"
+                " https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a"
+                " complex module does not work as expected.",
+                stacklevel=2,
             )
 
         def convert(tensor: Tensor) -> Tensor:

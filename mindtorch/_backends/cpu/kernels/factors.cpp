@@ -178,7 +178,8 @@ T reflection(std::vector<T>& v, Real<T>& beta) {
   beta = std::real(alpha);
   v[0] = 1;
   if (rest == 0 && std::imag(alpha) == 0) return T(0);
-  beta = -std::copysign(std::hypot(static_cast<R>(std::abs(alpha)), rest), std::real(alpha));
+  const R size = std::hypot(static_cast<R>(std::abs(alpha)), rest);
+  beta = std::real(alpha) < 0 ? size : -size;  // Fortran's sign: -0 is positive
   const T scale = T(1) / (alpha - T(beta));
   for (size_t i = 1; i < v.size(); ++i) v[i] *= scale;
   return scalar_of((beta - std::real(alpha)) / beta, -alpha / T(beta));

@@ -43,6 +43,10 @@ def _cosines(*weights: float) -> Formula:
     """Σ weights[k] cos(2π k n / last)."""
 
     def formula(n: Tensor, last: float) -> Tensor:
+        if len(weights) == 3:  # torch multiplies its points by π / last first, and adds backwards
+            turns = n * (pi / last)
+            far, near = (aten.cos(turns * (2 * k)) * weights[k] for k in (2, 1))
+            return far + near + weights[0]
         terms = [aten.cos(n * (2 * pi * k / last)) * w for k, w in enumerate(weights) if k]
         return sum(terms, start=aten.full_like(n, weights[0]))
 

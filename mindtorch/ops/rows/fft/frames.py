@@ -114,6 +114,13 @@ def stft(
             "stft requires the return_complex parameter be given for real inputs, and will further"
             " require that return_complex=True in a future PyTorch release."
         )
+    if return_complex is False:
+        warn_once(
+            "stft with return_complex=False is deprecated. In a future pytorch release, stft will"
+            " return complex tensors for all inputs, and return_complex=False will raise an"
+            " error.\nNote: you can still call torch.view_as_real on the complex output to recover"
+            " the old return format."
+        )
     fault = "expected a 1D or 2D tensor" if self.ndim not in (1, 2) else ""
     if self.dtype.category < FLOAT:
         fault = "expected a tensor of floating point or complex values"

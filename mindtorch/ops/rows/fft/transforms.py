@@ -34,7 +34,16 @@ def _c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> 
 def _r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> Array:
     from scipy import fft
 
-    result = fft.rfftn(self, axes=dim) if onesided else fft.fftn(self, axes=dim)
+    if len(dim) > 1:
+        result = fft.rfftn(self, axes=dim) if onesided else fft.fftn(self, axes=dim)
+    else:
+        result = np.moveaxis(np.asarray(fft.rfft(self, axis=dim[0])), dim[0], -1)
+        n = self.shape[dim[0]]
+        for at in {0, n // 2} if n % 2 == 0 else {0}:
+            result.imag[..., at] = 0  # +0, where pocketfft leaves either
+        if not onesided:
+            result = np.concatenate([result, np.conj(result[..., (n - 1) // 2 : 0 : -1])], -1)
+        result = np.moveaxis(result, -1, dim[0])
     return np.asarray(result * self.dtype.type(_scale(normalization, _sizes(self, dim))))
 
 

@@ -31,6 +31,8 @@ def lapack(name: str, dtype: np.dtype[Any]) -> Any:
 class _LinAlgError(RuntimeError):
     """A matrix has no inverse or decomposition; the message names the operation."""
 
+    __module__ = f"{__name__.partition('.')[0]}._C"
+
 
 _LinAlgError.__module__ = "mindtorch._C"  # torch's own names, in tracebacks
 LinAlgError = _LinAlgError
@@ -505,6 +507,11 @@ def _svd_infer(
     A: Geometry, full_matrices: bool = True, driver: str | None = None
 ) -> tuple[Geometry, ...]:
     check_matrices("linalg.svd", A)
+    if driver is not None and A.device.type == "cpu":
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with"
+            " cuSOLVER backend."
+        )
     m, n = A.shape[-2], A.shape[-1]
     k = min(m, n)
     batch = tuple(A.shape[:-2])
@@ -661,12 +668,12 @@ def _qr_grad(grads: tuple[Tensor, ...], A: Tensor, Q: Tensor, R: Tensor, mode: s
     if mode == "r":
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please"
-            " use linalg.qr(A, mode='reduced') if you are going to require gradients"
+            " use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
         )
     m, n = A.shape[-2], A.shape[-1]
     if mode == "complete" and m > n:
         raise RuntimeError(
-            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
         )
     if m < n:
         tail = aten.narrow(A, -1, m, n - m)

@@ -17,6 +17,7 @@ from .decompositions import (
     check_square,
     column_major,
     in_columns,
+    is_vector,
     minor_order,
     singular_pivot,
     waited,
@@ -92,6 +93,13 @@ def _finite(result: Tensor) -> Tensor:
     return result
 
 
+def _by_zero_pivots(A: Tensor, B: Tensor) -> Tensor:
+    """What substitution leaves of a singular system: infinities and NaN."""
+    LU, pivots, _ = aten.linalg_lu_factor_ex(A)
+    result: Tensor = aten.linalg_lu_solve(LU, pivots, B)
+    return result
+
+
 @composite(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     samples=calls((SQUARE,)),
@@ -108,7 +116,12 @@ def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
 
     if check_errors:
         return _checked("linalg.inv", A, inverse)
-    return _each(A, inverse, lambda _: infinite, singular_pivot)
+
+    def unfinished(a: Tensor) -> Tensor:
+        eye = aten.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+        return infinite if a.device.type != "cpu" else _by_zero_pivots(a, eye)
+
+    return _each(A, inverse, unfinished, singular_pivot)
 
 
 composite(
@@ -148,7 +161,15 @@ def solve_ex(
 
     if check_errors:
         return _checked("linalg.solve", A, solution)
-    return _each(A, solution, lambda _: lost, singular_pivot)
+
+    def unfinished(a: Tensor) -> Tensor:
+        if a.device.type != "cpu" or not left:
+            return lost
+        vector = is_vector(a, B)
+        result = _by_zero_pivots(a, aten.unsqueeze(B, -1) if vector else B)
+        return aten.squeeze(result, -1) if vector else result
+
+    return _each(A, solution, unfinished, singular_pivot)
 
 
 @composite(

@@ -109,7 +109,15 @@ def norm(
 )
 def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     """X with A X = B (X A = B when not `left`); LinAlgError for a singular A."""
-    return aten._linalg_solve(A, B) if left else aten._linalg_solve(A.mT, B.mT).mT
+    if left:
+        return aten._linalg_solve(A, B)
+    if B.ndim == 1:
+        rows, n = A.shape[-2:]
+        raise RuntimeError(
+            "linalg.solve: Incompatible shapes of A and B for the equation XA = B"
+            f" ({rows}x{n} and {B.shape[0]}x1)"
+        )
+    return aten._linalg_solve(A.mT, B.mT).mT
 
 
 @composite(
@@ -153,7 +161,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 )
 def svdvals(A: Tensor, driver: str | None = None) -> Tensor:
     """Singular values, falling."""
-    return aten.linalg_svd(A, False)[1]
+    return aten.linalg_svd(A, False, driver=driver)[1]
 
 
 @composite(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil, isfinite, log2
 
 from ...._tensor.dtype import finfo
 from ...words import *
@@ -182,7 +183,11 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
         s = svdvals(A)
         first, last = aten.select(s, -1, 0), aten.select(s, -1, -1)
         return last / first if p == -2 else first / last
+    if not isinstance(p, str) and p not in (1, -1, float("inf"), -float("inf")):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     check_square(f"linalg.cond(ord={p})", A._geom)
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     if not A.numel():
         return aten.zeros(tuple(A.shape[:-2]), dtype=A.dtype.to_real(), device=A.device)
     try:
@@ -262,22 +267,104 @@ def lstsq(
     return result, residuals, rank, values
 
 
-def _exp(self: Tensor) -> Tensor:
-    """Scaling and squaring of the Taylor polynomial of degree 18."""
-    if not self.numel():
-        return aten.clone(self)
-    size = float(aten.max(aten.sum(aten.abs(self), -2)).item())
-    halvings = 0
-    while size > 1 and size < float("inf"):
-        size, halvings = size / 2, halvings + 1
-    x = self / 2.0**halvings
-    eye = aten.diag_embed(aten.ones_like(aten.select(x, -1, 0)))
-    total = eye
-    for k in range(18, 0, -1):
-        total = eye + x @ total / k
-    for _ in range(halvings):
-        total = total @ total
+# The largest 1-norms for polynomials of degrees 1, 2, 4, 8, 12 and 18 (Bader, Blanes and Casas,
+# "Computing the matrix exponential with an optimized Taylor polynomial approximation", 2019).
+_NORMS = {
+    dt.float32: (1.192092800768788e-07, 5.978858893805233e-04, 5.116619363445086e-02,
+                 5.800524627688768e-01, 1.461661507209034e+00, 3.010066362817634e+00),
+    dt.float64: (2.220446049250313e-16, 2.580956802971767e-08, 3.397168839976962e-04,
+                 4.991228871115323e-02, 2.996158913811580e-01, 1.090863719290036e+00),
+}  # fmt: skip
+_DEGREE_12 = (
+    (9.0198e-16, 0.46932117595418237389, -0.20099424927047284052, -0.04623946134063071740),
+    (5.31597895759871264183, 1.19926790417132231573, 0.01179296240992997031,
+     0.01108844528519167989),
+    (0.18188869982170434744, 0.05502798439925399070, 0.09351590770535414968,
+     0.00610700528898058230),
+    (-2.0861320e-13, -0.13181061013830184015, -0.02027855540589259079, -0.00675951846863086359),
+)  # fmt: skip
+_DEGREE_18 = (
+    (0.0, -1.00365581030144618291e-01, -8.02924648241156932449e-03, -8.92138498045729985177e-04,
+     0.0),
+    (0.0, 3.97849749499645077844e-01, 1.36783778460411720168e00, 4.98289622525382669416e-01,
+     -6.37898194594723280150e-04),
+    (-1.09676396052962061844e01, 1.68015813878906206114e00, 5.71779846478865511061e-02,
+     -6.98210122488052056106e-03, 3.34975017086070470649e-05),
+    (-9.04316832390810593223e-02, -6.76404519071381882256e-02, 6.75961301770459654925e-02,
+     2.95552570429315521194e-02, -1.39180257516060693404e-05),
+    (0.0, 0.0, -9.23364619367118555360e-02, -1.69364939002081722752e-02,
+     -1.40086798182036094347e-05),
+)  # fmt: skip
+
+
+def _combined(powers: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    pairs = [(power, weight) for power, weight in zip(powers, weights, strict=True) if weight]
+    total = pairs[0][0] * pairs[0][1]
+    for power, weight in pairs[1:]:
+        total = total + power * weight
     return total
+
+
+def _polynomial(a: Tensor, degree: int) -> Tensor:
+    """The optimized Taylor polynomial of a degree of matrices `[batch, n, n]`."""
+    eye = aten.diag_embed(aten.ones_like(aten.select(a, -1, 0)))
+    if degree == 1:
+        return eye + a
+    second = a @ a
+    if degree == 2:
+        return eye + a + second / 2.0
+    if degree == 4:
+        product = second @ _combined((eye, a, second), (1 / 2, 1 / 6, 1 / 24))
+        return eye + a + product
+    if degree == 8:
+        root = 0.1330413469565007072504e2  # of 177
+        x3 = 2 / 3
+        fourth = second @ _combined((a, second), (x3 * (1 + root) / 88, x3 * (1 + root) / 352))
+        weights = (
+            (-271 + 29 * root) / (315 * x3), (-11 + 11 * root) / (1260 * x3),
+            (-99 + 11 * root) / (5040 * x3), (89 - root) / (5040 * x3),
+        )  # fmt: skip
+        product = _combined((second, fourth), (x3, 1.0)) @ _combined(
+            (eye, a, second, fourth), weights
+        )
+        return _combined((eye, a, second, product), (1.0, 1.0, (857 - 58 * root) / 630, 1.0))
+    third = a @ second
+    if degree == 12:
+        parts = [_combined((eye, a, second, third), row) for row in _DEGREE_12]
+        sixth = parts[2] + parts[3] @ parts[3]
+        return parts[0] + (parts[1] + sixth) @ sixth
+    parts = [_combined((eye, a, second, third, third @ third), row) for row in _DEGREE_18]
+    ninth = parts[3] + parts[0] @ parts[4]
+    return parts[1] + (parts[2] + ninth) @ ninth
+
+
+def _exp(self: Tensor) -> Tensor:
+    """Scaling and squaring of a Taylor polynomial, whose degree the norm of one matrix decides."""
+    if not self.numel() or self.shape[-1] == 1:
+        return aten.exp(self)
+    flat = aten.reshape(self, (-1, *self.shape[-2:]))
+    sizes = aten.amax(aten.sum(aten.abs(flat), -2), -1).tolist()
+    norms = _NORMS.get(self.dtype.to_real(), _NORMS[dt.float32])
+    if not all(isfinite(size) for size in sizes):
+        return aten.full_like(self, float("nan"))
+    degrees = zip(norms[:-1], (1, 2, 4, 8, 12), strict=True)
+    degree = next((d for most, d in degrees if sizes[0] <= most), 18) if len(sizes) == 1 else 18
+    if degree < 18:
+        return aten.reshape(_polynomial(flat, degree), tuple(self.shape))
+    squares = [max(ceil(log2(size / norms[-1])), 0) if size else 0 for size in sizes]
+    scales = [2.0**-count for count in squares]
+    total = _polynomial(flat * _column(scales, self, self.dtype.to_real()), 18)
+    counts = _column(squares, self, dt.int64)
+    for done in range(max(squares)):
+        squared = total @ total
+        total = squared if min(squares) > done else aten.where(counts > done, squared, total)
+    return aten.reshape(total, tuple(self.shape))
+
+
+def _column(numbers: Sequence[float], like: Tensor, dtype: Dtype) -> Tensor:
+    """A number for each matrix, `[batch, 1, 1]`."""
+    parts = [aten.full((1, 1, 1), n, dtype=dtype, device=like.device) for n in numbers]
+    return aten.cat(parts)
 
 
 def _exp_grad(grad: Tensor, self: Tensor) -> Tensor:

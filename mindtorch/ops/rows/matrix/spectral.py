@@ -54,9 +54,17 @@ op(
     unsampled=_SIGNS,
     absent=_NPU,
 )
+
+
+def _eigvals(A: Tensor) -> Tensor:
+    check_square("linalg.eigvals", A._geom)
+    values: Tensor = aten.linalg_eig(A)[0]
+    return values
+
+
 composite(
     "linalg_eigvals(Tensor A) -> Tensor",
-    lambda A: aten.linalg_eig(A)[0],
+    _eigvals,
     summary="Eigenvalues of square matrices: `[*, N, N] → [*, N]`, complex.",
     unsupported={"half": "linalg_eig_out_cpu"},
     samples=calls((SQUARE,)),

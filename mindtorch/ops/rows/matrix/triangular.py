@@ -207,6 +207,8 @@ def _refuse_line(name: str, A: Geometry) -> None:
 def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> Any:
     _refuse_line("torch.lu_factor", A)
     check_matrices("torch.lu_factor", A)
+    if not pivot and A.device.type == "cpu":
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     k = min(A.shape[-2:])
     return (
         A.fresh(A.shape, None, column_major(A.shape)),
