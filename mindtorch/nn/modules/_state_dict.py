@@ -352,6 +352,6 @@ class _WithModule:
 
 
 _UNREACHABLE = (
-    "Reached a code path in Module.{}() that should never be called. A module whose state dict "
-    "holds extra state overrides both get_extra_state() and set_extra_state()."
+    "Reached a code path in Module.{}() that should never be called. Please file an issue at"
+    " https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
 )

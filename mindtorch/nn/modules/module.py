@@ -96,10 +96,10 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not (
-            self._forward_hooks
-            or self._forward_pre_hooks
-            or self._backward_hooks
+            self._backward_hooks
             or self._backward_pre_hooks
+            or self._forward_hooks
+            or self._forward_pre_hooks
             or _FORWARD
             or _FORWARD_PRE
             or _BACKWARD

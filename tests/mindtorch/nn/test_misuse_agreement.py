@@ -70,6 +70,10 @@ nn.ConvTranspose2d(1,1,2)(z(1,1,3,3).long())
 t.optim.Adam([nn.Parameter(z(1))], lr='a')
 t.optim.SGD([nn.Parameter(z(1))], lr='a')
 rnn.pad_sequence([[1]])
+F.multilabel_soft_margin_loss(z(3), z(3), reduction='avg')
+nn.EmbeddingBag(5, 3, mode='sum')(z(2).long(), z(1,1).long())
+nn.EmbeddingBag(5, 3, mode='sum')(z(1,2).long(), per_sample_weights=z(2))
+nn.CosineEmbeddingLoss()(z(2,3), z(2,3), z(()))
 """.strip().splitlines()
 HOOKS = {
     "full hook": "m=nn.Linear(2,2); m.register_full_backward_hook(lambda *a: {}); run(m)",

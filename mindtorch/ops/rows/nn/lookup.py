@@ -164,6 +164,11 @@ def embedding_bag(
             stacklevel=2,
         )
         weight, input = input, weight
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then"
+            f" it must have the same shape as the input ({input.shape})"
+        )
     if weight.dim() != 2:
         raise ValueError(
             f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
@@ -177,14 +182,8 @@ def embedding_bag(
         raise ValueError("max mode does not support sparse weights")
     if input.dim() == 2 and offsets is None and per_sample_weights is not None:
         per_sample_weights = per_sample_weights.reshape(-1)
-        flat_shape: tuple[int, ...] = (input.numel(),)
-    else:
-        flat_shape = tuple(input.shape)
-    if per_sample_weights is not None and tuple(per_sample_weights.shape) != flat_shape:
-        raise ValueError(
-            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then"
-            f" it must have the same shape as the input ({input.shape})"
-        )
+    if input.dim() == 1 and offsets is not None and offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "

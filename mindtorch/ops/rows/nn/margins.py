@@ -105,6 +105,11 @@ def cosine_embedding_loss(
             "1D target tensor expects 2D input tensors, but found inputs with sizes"
             f" {list(input1.shape)} and {list(input2.shape)}."
         )
+    if dim == 0 and not input1.dim() == input2.dim() == 1:
+        raise RuntimeError(
+            "0D target tensor expects 1D input tensors, but found inputs with sizes"
+            f" {list(input1.shape)} and {list(input2.shape)}."
+        )
     eps = 1e-12
     product = (input1 * input2).sum(dim)
     norm1 = (input1 * input1).sum(dim) + eps
@@ -310,10 +315,13 @@ def multilabel_soft_margin_loss(
     """Mean over classes of the binary cross entropy with logits."""
     if not input.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    reduction = resolve_reduction(size_average, reduce, reduction)
+    if size_average is not None or reduce is not None:
+        reduction = resolve_reduction(size_average, reduce, reduction)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     loss = loss if weight is None else loss * weight
-    return reduced(loss.sum(-1) / input.size(-1), reduction)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    return reduced(loss.sum(input.dim() - 1) / input.size(-1), reduction)
 
 
 @composite(
