@@ -187,6 +187,30 @@ def test_dynamic_sizes_need_one_graph_and_static_ones_a_graph_each():
             assert len(graphs) == count
 
 
+def test_graphs_have_sizes_that_change_as_symbols():
+    def views(lib):
+        return lambda x: x.view(x.shape[0], -1) * x.shape[1], [lib.ones(2, 3), lib.ones(4, 5)]
+
+    def made(lib):
+        f = lambda x: x.sum() / x.shape[0] + lib.zeros(x.shape[0]).sum()  # noqa: E731
+        return f, [lib.ones(n, 3) for n in (2, 3, 4)]
+
+    def branches(lib):
+        f = lambda x: lib.cat([x, x], 0).reshape(-1) if x.shape[0] > 1 else x  # noqa: E731
+        return f, [lib.ones(n, 3) for n in (2, 3, 4, 1)]
+
+    def ranks(lib):
+        return lambda x: x + 1, [lib.ones(3), lib.ones(2, 3), lib.ones(4, 3)]
+
+    for story in (views, made, branches, ranks):
+        both = []
+        for lib in (mindtorch, torch):
+            both.append(compiled_graphs(
+                lib, lambda lib, s=story: (s(lib)[0], [(x,) for x in s(lib)[1]])
+            )[0])  # fmt: skip
+        assert [code for code, _ in both[0]] == [code for code, _ in both[1]]
+
+
 def test_functions_know_whether_they_are_compiled():
     for lib in (mindtorch, torch):
         inside = lib.compile(lambda c=lib.compiler: c.is_compiling(), backend="eager")

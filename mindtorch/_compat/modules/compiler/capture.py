@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import hashlib
 import importlib
 import inspect
 import operator
@@ -29,6 +28,7 @@ from mindtorch._tensor.tensor import Tensor
 from mindtorch.amp import autocast
 from mindtorch.amp.switches import _enter_autocast, _exit_autocast
 from mindtorch.fx import Graph, GraphModule
+from mindtorch.fx.aten import TracedInt, traced_int
 from mindtorch.fx.call_sites import (
     as_written,
     result_name,
@@ -66,6 +66,7 @@ from .._dynamo.exc import (
 )  # fmt: skip
 from . import graph_breaks
 from .graph_breaks import GraphBreak
+from .symbols import add_symbols, placeholder_name, size_symbol, with_sizes
 
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
@@ -90,6 +91,7 @@ class DynamoRecorder(GraphRecorder):
     """Traces one call; each graph goes to `compiled`, and what that gives is run."""
 
     value_key = "example_value"
+    versions = 2  # of a size that changes: its own, and five times as much
     submodule_names = {
         "cond": ("cond_true", "cond_false"), "map": ("map_body",), "scan": ("scan_combine_fn",),
         "while_loop": ("cond_fn", "body_fn"),
@@ -98,6 +100,7 @@ class DynamoRecorder(GraphRecorder):
     named_operands = "cond", "map_impl"
 
     def __init__(self, call: CapturedCall):
+        self.symbols: dict[tuple[int, int], str] = {}  # of sizes that change, by two values of each
         super().__init__()
         self.owner, self.sources = call, dict[int, str]()
         self.grad, self.around = LOCAL.grad, (LOCAL.grad, LOCAL.autocast)
@@ -106,11 +109,44 @@ class DynamoRecorder(GraphRecorder):
 
     def input(self, tensor: Tensor, source: str) -> TracedTensor:
         """What the function sees in place of a tensor that it was called with."""
-        metas = (meta_like(tensor, tensor.shape),)
+        changing = self.owner.changing(placeholder_name(source), tensor)
+        others = [s * 5 if d in changing else s for d, s in enumerate(tensor.shape)]
+        metas = meta_like(tensor, tensor.shape), meta_like(tensor, others)
+        for dim in changing:
+            symbol = size_symbol(source, dim)
+            self.symbols.setdefault((tensor.shape[dim], others[dim]), symbol)
         traced = self.traced(metas, Graph()._root, tensor._geom.device)
         self.sources[id(traced)], traced._real = source, tensor
         self.originals.append((traced, tensor))
         return traced
+
+    def sizes(self, tensor: TracedTensor) -> Any:
+        shape, others = (meta.shape for meta in tensor._metas)
+        if shape == others:
+            return shape
+        columns = enumerate(zip(shape, others, strict=True))
+        return tuple.__new__(Size, [
+            traced_int(pair, functools.partial(self._size, tensor, dim, pair))
+            for dim, pair in columns
+        ])  # fmt: skip
+
+    def _size(self, tensor: TracedTensor, dim: int, values: tuple[int, int]) -> Node:
+        """The node of a size: an input of the graph, or what computes it."""
+        symbol = self.symbols.get(values)
+        if symbol is None:
+            return self.graph.call_method("size", (self.node_of(tensor), dim))
+        nodes = [n for n in self.graph.nodes if n.op == "placeholder"]
+        known = next((n for n in nodes if n.target == symbol), None)
+        if known is not None:
+            return known
+        with self.graph.inserting_before():
+            return self.graph.create_node("placeholder", symbol, type_expr=SymInt)
+
+    def argument(self, value: object) -> object:
+        return value.make() if isinstance(value, TracedInt) else super().argument(value)
+
+    def value_of(self, value: object, version: int) -> object:
+        return value.values[version] if isinstance(value, TracedInt) else value
 
     def lift(self, tensor: Tensor) -> Node:
         real = real_of(tensor)
@@ -119,7 +155,7 @@ class DynamoRecorder(GraphRecorder):
         kind = Parameter if isinstance(real, Parameter) else Tensor
         last = next((n for n in reversed(self.graph.nodes) if n.op == "placeholder"), None)
         with self.graph.inserting_after(last) if last else self.graph.inserting_before():
-            node = self.graph.create_node("placeholder", _placeholder(source), type_expr=kind)
+            node = self.graph.create_node("placeholder", placeholder_name(source), type_expr=kind)
         self.inputs.append(real)
         node.meta.update(example_value=default_mode().from_tensor(real), source=source)
         return node
@@ -241,6 +277,10 @@ class DynamoRecorder(GraphRecorder):
             LOCAL.autocast = {"meta": lower} if lower else None
         try:
             return super().on_meta(name, func, args, kwargs, version)
+        except (IndexError, RuntimeError):
+            if not version:
+                raise
+            return super().on_meta(name, func, args, kwargs, 0)  # which no other size fits
         finally:
             LOCAL.autocast = before
 
@@ -327,61 +367,11 @@ class DynamoRecorder(GraphRecorder):
         return result
 
 
-def size_symbol(source: str, dim: int) -> str:
-    """torch's name of an input's size: a hash of where it is from (symbolic_shapes.py)."""
-    text = f"{source}.size()[{dim}]"
-    return f"s{int(hashlib.sha256(text.encode()).hexdigest(), 16) % 100}"
-
-
-def _placeholder(source: str) -> str:
-    """torch's name of the input that is from `L['x'][0]`: L_x_0_."""
-    return re.sub(r"\W+", "_", source.replace("._", "."))
-
-
 class _Unquoted(str):
     """A text that is shown without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
-
-
-class SymbolicSize(int):
-    """A size that is an input of a graph: a number that shows its symbol."""
-
-    symbol: str
-
-    def __repr__(self) -> str:
-        return self.symbol
-
-    __str__ = __repr__
-
-
-def _add_symbols(
-    graph: Graph, inputs: list[Tensor], fixed: list[int | None]
-) -> dict[int, list[tuple[str, int]]]:
-    """Put an input before each tensor for the sizes that may change; by tensor, symbol and dim."""
-    nodes = [n for n in graph.nodes if n.op == "placeholder"]
-    symbols: dict[int, list[tuple[str, int]]] = {}
-    seen: dict[int, str] = {}
-    sizes = iter(fixed)
-    for at, (node, tensor) in enumerate(zip(nodes, inputs, strict=True)):
-        for dim, size in enumerate(tensor.shape):
-            if next(sizes) is None and size not in seen:
-                seen[size] = size_symbol(node.meta["source"], dim)
-                symbols.setdefault(at, []).append((seen[size], dim))
-                with graph.inserting_before(node):
-                    graph.create_node("placeholder", seen[size], type_expr=SymInt)
-    return symbols
-
-
-def _with_sizes(inputs: list[Tensor], symbols: dict[int, list[tuple[str, int]]]) -> list[Any]:
-    arguments: list[Any] = []
-    for at, tensor in enumerate(inputs):
-        for symbol, dim in symbols.get(at, ()):
-            arguments.append(SymbolicSize(tensor.shape[dim]))
-            arguments[-1].symbol = symbol
-        arguments.append(tensor)
-    return arguments
 
 
 def _free(function: object) -> tuple[str, ...]:
@@ -520,11 +510,11 @@ class CapturedCall:
         versions = self.entries.setdefault((kinds, text), [])
         for fixed, symbols, run in versions:
             if all(s == at or (at is None and s > 1) for s, at in zip(shapes, fixed, strict=True)):
-                self.arguments = _with_sizes(inputs, symbols)
+                self.arguments = with_sizes(inputs, symbols)
                 return run
         fixed = self._dynamic_sizes(graph, inputs)
-        symbols = _add_symbols(graph, inputs, fixed)
-        self.arguments = _with_sizes(inputs, symbols)
+        symbols = add_symbols(graph, inputs, fixed)
+        self.arguments = with_sizes(inputs, symbols)
         if CURRENT.stance == "fail_on_recompile":
             self._refuse_recompile()
         self.compilations += 1
@@ -561,19 +551,33 @@ class CapturedCall:
                 return module.forward
             raise BackendCompilerFailed(self.backend, error) from error
 
+    def changing(self, name: str, tensor: Tensor) -> list[int]:
+        """The dims of an input whose sizes were others before, or may be others."""
+        if self.dynamic is False:
+            return []
+        marks = getattr(tensor, "_dynamo_dynamic_indices", ())
+        seen = self.sizes.get(name, list(tensor.shape))
+        if len(seen) != tensor.dim():  # of another rank, after which each size may change
+            seen = [None] * tensor.dim()
+        return [
+            d for d, (size, before) in enumerate(zip(tensor.shape, seen, strict=True))
+            if size > 1 and (self.dynamic or d in marks or before != size)
+        ]  # fmt: skip
+
     def _dynamic_sizes(self, graph: Graph, inputs: list[Tensor]) -> list[int | None]:
         """The sizes that a graph is for, None for any: those that were others before."""
-        names = [str(n.target) for n in graph.nodes if n.op == "placeholder"]
+        names = [
+            str(n.target) for n in graph.nodes if n.op == "placeholder" and n.type is not SymInt
+        ]
         sizes: list[int | None] = []
         for name, tensor in zip(names, inputs, strict=True):
-            marks = getattr(tensor, "_dynamo_dynamic_indices", ())
-            shape = [None if self.dynamic or d in marks else s for d, s in enumerate(tensor.shape)]
+            changing = self.changing(name, tensor)
+            shape = [None if d in changing else s for d, s in enumerate(tensor.shape)]
             seen = self.sizes.setdefault(name, shape)
-            if self.dynamic is not False and len(seen) == tensor.dim():
-                seen[:] = [s if s == at else None for s, at in zip(tensor.shape, seen, strict=True)]
-            fixed = tensor.shape if self.dynamic is False or len(seen) != tensor.dim() else seen
-            pairs = zip(fixed, tensor.shape, strict=True)
-            sizes += [s if at is not None or s < 2 else None for at, s in pairs]
+            if len(seen) != tensor.dim():
+                seen[:] = [None] * tensor.dim()
+            seen[:] = [s if s == at else None for s, at in zip(shape, seen, strict=True)]
+            sizes += shape
         return sizes
 
 
