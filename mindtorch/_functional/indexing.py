@@ -30,10 +30,18 @@ def _getitem(self: Tensor, index: Any) -> Any:
         if not -size <= index < size:
             raise IndexError(f"index {index} is out of bounds for dimension 0 with size {size}")
         return aten.select(self, 0, index)
+    if kind is tuple and _PLAIN.issuperset(map(type, index)) and len(index) <= self._geom.ndim:
+        part, dim = self, 0
+        for position, item in enumerate(index):
+            part, dim = _apply(part, dim, item, {}, self, position)
+        return aten.alias(self) if part is self else part
     part, tensors = _views(self, index)
     if not tensors:
         return aten.alias(self) if part is self else part
     return aten.index(part, tensors)
+
+
+_PLAIN = frozenset((int, slice))  # items that take a dimension each
 
 
 def _bounds(index: slice) -> tuple[int | None, int | None, int]:
@@ -80,6 +88,8 @@ def _is_compound(item: object) -> bool:
 
 def _consumes(item: object) -> int:
     """How many dimensions an index item uses."""
+    if item.__class__ in _PLAIN:
+        return 1
     if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
         return 0
     if isinstance(item, Tensor) and item._geom.dtype in (dt.bool, dt.uint8):
@@ -121,6 +131,8 @@ def _none_left(index: Any, ndim: int) -> str:
 
 
 def _convert(item: Any, self: Tensor) -> Any:
+    if item.__class__ in _PLAIN:
+        return item
     if isinstance(item, np.integer):
         return int(item)
     if isinstance(item, list | tuple | range | np.ndarray):
