@@ -94,6 +94,8 @@ def method(function: Any, name: str) -> Any:
         if name in ASKING_OPERATORS:  # classes are asked for it by the name that torch's has
             function.__name__ = "__rdiv__" if name == "__rtruediv__" else name
             function.__qualname__ = f"Tensor.{function.__name__}"
+        elif name not in FUNCTIONS:
+            function.__qualname__ = f"Tensor.{name}"
         return function
     value = descriptor(function, name, _doc(function, name))
     setattr(TensorSlots, name, value)  # where pickles of it look

@@ -38,6 +38,14 @@ def finish(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
+def refuse_options(layout: object, pin_memory: object) -> None:
+    """TypeError for a layout that is none, and for `pin_memory` that is no bool."""
+    if layout is not None and type(layout).__name__ != "layout":
+        raise TypeError("layout must be a torch.layout")
+    if pin_memory.__class__ is not bool and pin_memory is not None:
+        raise TypeError("pin_memory must be a bool")
+
+
 def sizes_of(
     size: tuple[Any, ...], name: str, named: dict[str, Any] | None = None
 ) -> tuple[int, ...]:
@@ -53,7 +61,7 @@ def sizes_of(
         else:
             return tuple(sizes)
     for keyword in named or ():
-        if keyword != "size":
+        if keyword != "size" or size:
             raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
         size = (named["size"],) if named else size
     if not size:
@@ -353,6 +361,8 @@ def zeros(
     **names: Any,
 ) -> Tensor:
     """Zeros of a shape."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     sizes = sizes_of(size, "zeros", names)
     if size and size[0].__class__ is int and min(sizes) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
@@ -372,6 +382,8 @@ def ones(
     **names: Any,
 ) -> Tensor:
     """Ones of a shape."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     sizes = sizes_of(size, "ones", names)
     return _filled(_ones, sizes, dtype, device, requires_grad, out, 1)
 
@@ -447,6 +459,8 @@ def full(
     requires_grad: bool = False,
 ) -> Tensor:
     """A shape filled with one number; its class gives the dtype."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     if fill_value is UNGIVEN:
         raise TypeError('full() missing 1 required positional arguments: "fill_value"')
     if isinstance(fill_value, Tensor):
@@ -480,6 +494,8 @@ def empty(
     **names: Any,
 ) -> Tensor:
     """An uninitialised tensor of a shape."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     shape = sizes_of(size, "empty", names)
     for n in shape:
         if n < 0:
@@ -550,6 +566,8 @@ def arange(
     requires_grad: bool = False,
 ) -> Tensor:
     """start, start + step, … below end; int64 for ints, else the default dtype."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     if start is None and end is None:
         raise TypeError(
             "arange() received an invalid combination of arguments: neither start nor end is given"

@@ -320,7 +320,9 @@ setattr(Tensor, "__delitem__", _delitem)  # noqa: B010
 
 
 def _contains(self: Tensor, element: Any) -> bool:
-    if isinstance(element, Tensor | int | float | complex | bool):
+    if isinstance(element, Tensor):
+        return bool(aten.any(aten.eq(element, self)))
+    if isinstance(element, int | float | complex | bool):
         return bool(aten.any(aten.eq(self, element)))
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
