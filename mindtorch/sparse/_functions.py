@@ -69,6 +69,16 @@ def _wants_coo(name: str, tensor: Tensor) -> None:
         )
 
 
+@handles("reshape")
+def reshape(self: SparseTensor, *shape: object) -> Tensor:
+    """Always an error, as in torch."""
+    if self._layout is not sparse_coo:
+        raise NotImplementedError(
+            f"reshape of {self._layout} tensors: to_dense() makes ordinary ones"
+        )
+    raise RuntimeError("reshape is not implemented for sparse tensors")
+
+
 @handles("coalesce")
 def coalesce(self: SparseTensor) -> SparseTensor:
     """Places sorted, each once."""

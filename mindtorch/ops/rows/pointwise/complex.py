@@ -171,7 +171,7 @@ def _conj(self: Tensor) -> Tensor:
 def _resolved(self: Tensor) -> Tensor:
     if "_conjugated" not in self.__dict__:
         return self
-    return aten.alias(self)
+    return aten.clone(self)
 
 
 def _angle(self: Tensor) -> Tensor:
