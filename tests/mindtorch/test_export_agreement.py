@@ -40,14 +40,16 @@ def story(lib):
     batch = lib.export.Dim("batch", min=1, max=64)
     free = lib.export.export(net, (x,), dynamic_shapes={"x": {0: batch}})
     file = io.BytesIO()
-    lib.export.save(free, file)
+    lib.export.save(free, file, extra_files={"note": "first"})
     file.seek(0)
     yield sorted(fixed.state_dict), [n for n, _ in fixed.named_parameters()]
     yield fixed.module()(x).tolist()
     yield refusal(lambda: fixed.module()(x[:3]))[1]
     yield refusal(lambda: fixed(x))[1]
     yield free.module()(x[:3]).tolist()
-    yield lib.export.load(file).module()(x[1:]).tolist()
+    texts = {"note": "", "other": "none"}
+    yield lib.export.load(file, extra_files=texts).module()(x[1:]).tolist(), texts["note"]
+    yield refusal(lambda: lib.export.save(net, file))
     yield refusal(lambda: lib.export.export(net, [x]))
     yield refusal(lambda: lib.export.export(Branch(), (x,))) != "accepted"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from contextlib import nullcontext
 from copy import deepcopy
 from typing import Any, NamedTuple
@@ -59,8 +60,14 @@ class ShapeProp(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         """The node's result, noted in its meta."""
-        with self.fake_mode or nullcontext():
-            result = super().run_node(n)
+        try:
+            with self.fake_mode or nullcontext():
+                result = super().run_node(n)
+        except Exception as error:
+            traceback.print_exc()
+            raise RuntimeError(
+                f"ShapeProp error for: node={n.format_node()} with meta={n.meta}"
+            ) from error
         seen = []
 
         def note(value: object) -> Any:

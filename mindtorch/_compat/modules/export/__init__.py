@@ -257,12 +257,31 @@ def _parameters_first(mod: Module) -> dict[str, Any]:
     return {name: state[name] for name in dict.fromkeys([*names, *state])}
 
 
-def save(ep: ExportedProgram, f: Any, **options: object) -> None:
-    """Write an exported program to a file (torch.export.save): to be read by `load` alone."""
-    mindtorch.save(ep, f)
+def save(
+    ep: ExportedProgram, f: Any, *, extra_files: Mapping[str, Any] | None = None,
+    **options: object,
+) -> None:  # fmt: skip
+    """Write an exported program and texts by name to a file: to be read by `load` alone.
+
+    TypeError for other than a program.
+    """
+    if not isinstance(ep, ExportedProgram):
+        raise TypeError(
+            "The 'ep' parameter must be an instance of 'ExportedProgram', got"
+            f" '{type(ep).__name__}' instead."
+        )
+    mindtorch.save({"program": ep, "files": dict(extra_files or {})}, f)
 
 
-def load(f: Any, **options: object) -> ExportedProgram:
-    """Read what `save` wrote; as any pickle it may run code, so from sources that are trusted."""
-    program: ExportedProgram = mindtorch.load(f, weights_only=False)
+def load(
+    f: Any, *, extra_files: dict[str, Any] | None = None, **options: object
+) -> ExportedProgram:  # fmt: skip
+    """Read what `save` wrote; as any pickle it may run code, so from sources that are trusted.
+
+    `extra_files` gets the texts of its names.
+    """
+    archive = mindtorch.load(f, weights_only=False)
+    if extra_files is not None:
+        extra_files.update({k: v for k, v in archive["files"].items() if k in extra_files})
+    program: ExportedProgram = archive["program"]
     return program
