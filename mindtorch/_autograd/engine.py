@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
 from .anomaly import STATE, watched
-from .codegen import edge
+from .codegen import OpNode, edge
 from .grad_mode import LOCAL, MODES
 from .node import LEAF, AccumulateGrad, GradientEdge, Node, added, counter, hooked
 
@@ -38,6 +38,10 @@ class GraphTask(NamedTuple):
         return seen if self.needed is None else seen & (self.needed | self.captured.keys())
 
 
+# Set by the modes that see operators: gradients of a row that are one operator in torch, and the
+# gradient that a pass starts with.
+WHOLE: dict[str, Callable[[Any, Sequence[Any]], Any]] = {}
+SEEN: dict[str, Callable[[Any], Tensor]] = {}
 _CYCLES = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter"
     " and its gradient which can cause a memory leak. We recommend using autograd.grad when"
@@ -132,6 +136,10 @@ def _count_down(node: Node, uses: dict[Node, int], pending: Any, heap: Any) -> N
 def _applied(node: Node, grads: Any) -> Any:
     """What a node makes of gradients; profilers see it as two ranges of torch's names."""
     if MODES.active and LOCAL.dispatches:
+        name = node.op.name if isinstance(node, OpNode) else type(node).__name__
+        whole = WHOLE.get(name)
+        if whole is not None and (results := whole(node, grads)) is not NotImplemented:
+            return results
         LOCAL.node, outer = node, LOCAL.node
         try:
             return node.apply(grads)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
+from .._autograd.engine import SEEN, WHOLE
+from .._autograd.formula import formula
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
 from .._tensor.device import device as Device
+from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
-from ..ops.aten_overloads import Call, call_of_row
+from ..ops.aten_overloads import Call, call_of_function, call_of_row
 from ..ops.function_schema import Argument
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.rules import NUMBERS
 from ..ops.spec import Op, aten
 from .keys import DispatchKey
 
+T = TypeVar("T")
 _AUTOGRAD = int(DispatchKey.Autograd)
 
 
@@ -89,13 +94,22 @@ def _rows(x: Tensor) -> Tensor:
     return x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
 
 
-def unseen(function: Callable[..., Tensor], *args: Any) -> Tensor:
+def unseen(function: Callable[..., T], *args: Any) -> T:
     """A call that no mode sees, as torch makes none there."""
     modes, LOCAL.dispatches = LOCAL.dispatches, ()
     try:
         return function(*args)
     finally:
         LOCAL.dispatches = modes
+
+
+def _watched() -> bool:
+    """Whether a mode sees operators."""
+    return bool(MODES.active and LOCAL.dispatches)
+
+
+aten.publish("_watched", _watched)
+aten.publish("_unseen", unseen)
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
@@ -137,6 +151,88 @@ def _matmul(input: Tensor, other: Tensor) -> Any:
     return aten.bmm(left, right).view(*batch, input.shape[-2], other.shape[-1])
 
 
+# Functions by hand that are one operator each in torch, those without a tensor first.
+_FACTORIES = frozenset((
+    "arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn",
+    "randperm", "zeros",
+))  # fmt: skip
+_LIKE = frozenset((
+    "empty_like", "full_like", "new_empty", "new_full", "new_ones", "new_zeros", "ones_like",
+    "rand_like", "randint_like", "randn_like", "zeros_like",
+))  # fmt: skip
+
+
+def factory_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What the innermost mode makes of a factory; NotImplemented for what is no factory of torch,
+    or is called in a way that its operator has not."""
+    if name not in _FACTORIES and name not in _LIKE:
+        return NotImplemented
+    named = {k: v for k, v in kwargs.items() if v is not None}
+    requires_grad = named.pop("requires_grad", False)
+    if "out" in named or "layout" in named:
+        return NotImplemented
+    if name in _FACTORIES:
+        named["device"] = resolve(named.get("device"))
+    named.setdefault("pin_memory", False)
+    call = call_of_function(name, args, named)
+    if call is None:
+        return NotImplemented
+    result = _ask(*call)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _saved_values(node: Any) -> dict[tuple[str, int], Tensor]:
+    """What a node keeps, by what it is: an argument or a result, and its place."""
+    pairs = zip(formula(node.op).saved, node.saved or (), strict=False)
+    return {read: node.unpack(s) for read, s in pairs if isinstance(s, tuple)}
+
+
+def _as_lists(values: Sequence[Any]) -> list[Any]:
+    return [list(v) if isinstance(v, tuple) else v for v in values]
+
+
+def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
+    """Gradients of a convolution by torch's one operator of them; NotImplemented where a graph of
+    them is wanted, or not all is kept that the operator takes."""
+    saved = _saved_values(node)
+    if LOCAL.grad or len(saved) != 2 or grads[0] is None:
+        return NotImplemented
+    input, weight = saved["arg", 0], saved["arg", 1]
+    mask = [edge is not None for edge in node.edges]
+    sizes = [weight.shape[0]] if mask[2] else None
+    function = namespace("aten").convolution_backward.default
+    return _ask(function, (grads[0], input, weight, sizes, *_as_lists(node.args[3:]), mask), {})
+
+
+def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
+    """The same of max pooling; the indices say all, so that its input is not kept."""
+    saved, geom = _saved_values(node), node.args[0]
+    if LOCAL.grad or len(saved) != 1 or grads[0] is None:
+        return NotImplemented
+    (indices,) = saved.values()
+    input = unseen(
+        lambda: aten.empty_strided(geom.shape, geom.strides, dtype=geom.dtype, device=geom.device)
+    )
+    function = namespace("aten").max_pool2d_with_indices_backward.default
+    return (_ask(function, (grads[0], input, *_as_lists(node.args[1:]), indices), {}),)
+
+
+def _first_gradient(node: Any, grads: Sequence[Any]) -> Any:
+    """A leaf's first gradient, which torch detaches."""
+    variable = node.variable
+    if LOCAL.grad or variable is None or variable._grad is not None or node.post_hooks:
+        return NotImplemented
+    if grads[0].__class__ is not Tensor:
+        return NotImplemented
+    return unseen(node.apply, [_ask(namespace("aten").detach.default, (grads[0],), {})])
+
+
+WHOLE.update(
+    AccumulateGrad=_first_gradient, convolution=_convolution_backward,
+    max_pool2d_with_indices=_pool_backward,
+)  # fmt: skip
+
+
 # Rows that torch makes of other operators before it asks a mode or a class.
 _COMPOSITES: dict[str, Callable[..., Any]] = {
     "linear": _linear, "_linear_backward": _linear_backward, "matmul": _matmul,
@@ -159,6 +255,8 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     if op.name == "matmul" and args[1].dim() == 1 and args[0].dim() <= 2:
         packet = namespace("aten").mv if args[0].dim() == 2 else namespace("aten").dot
         return packet.default, tuple(args), {}
+    if op.name == "_batch_norm_functional":
+        return namespace("aten").native_batch_norm.default, (*args[:-1], 0.1, args[-1]), {}
     if LOCAL.node is not None:
         operator, args = _in_formula(op, args)
         if isinstance(operator, OpOverload):
@@ -171,7 +269,8 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
 
 
 # Rows of gradients, and what torch's operators of the same arguments are called.
-_GRADIENTS = {"_layer_norm_backward": "native_layer_norm_backward",
+_GRADIENTS = {"_batch_norm_backward": "native_batch_norm_backward",
+              "_layer_norm_backward": "native_layer_norm_backward",
               "_group_norm_backward": "native_group_norm_backward"}  # fmt: skip
 
 
@@ -292,3 +391,6 @@ def _ask(
         return modes[-1].__torch_dispatch__(func, (), args, kwargs)
     finally:
         LOCAL.dispatches, LOCAL.exclude = modes, excluded
+
+
+SEEN.update(detach=partial(through_mode, "detach"))

@@ -25,6 +25,7 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import SPACES, Op
 from .attributes import AttributeWatch
 from .builtins import FUNCTIONS, LAYERS, function_of, object_of
+from .dispatch_modes import factory_call
 from .profiled_names import profiled_whole
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -234,8 +235,13 @@ def seen_by_modes(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if MODES.active and LOCAL.functions:
-            return ask(call, (), args, kwargs)
+        if MODES.active:
+            if LOCAL.functions:
+                return ask(call, (), args, kwargs)
+            if LOCAL.dispatches:
+                result = factory_call(function.__name__, args, kwargs)
+                if result is not NotImplemented:
+                    return result
         try:
             return inner(*args, **kwargs)
         except SIGNS:
@@ -292,7 +298,7 @@ Tensor.__torch_function__ = classmethod(_torch_function)  # type: ignore[attr-de
 
 def get_default_nowrap_functions() -> set[Any]:
     """Functions whose results keep their own class."""
-    return {Tensor.grad.__get__, Tensor._base.__get__}
+    return {vars(Tensor)["grad"].__get__, getattr(Tensor, "_base").__get__}  # noqa: B009
 
 
 class DisableTorchFunctionSubclass(StepScope):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from .._autograd.grad_mode import LOCAL, MODES
 from .._compat.argument_errors import SIGNS, class_name, parsed
 from .._compat.missing_args import UNGIVEN
+from .._dispatch.dispatch_modes import factory_call
 from .._dispatch.overrides import hand_over, overriding
 from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
@@ -122,6 +124,11 @@ def _new(make: Callable[..., Any], name: str) -> None:
     def new(
         self: Tensor, *size: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
     ) -> Tensor:
+        if MODES.active and LOCAL.dispatches:
+            options = {"dtype": dtype, "device": device, **kwargs}
+            result = factory_call(name, (self, *size), options)
+            if result is not NotImplemented:
+                return cast("Tensor", result)
         geom = self._geom
         place = {"dtype": dtype or geom.dtype, "device": device or geom.device}
         try:

@@ -107,7 +107,7 @@ def asking(tensor: Any) -> Any:
             isinstance(place, property)
             and getattr(type(self), name) is place  # and no class's own
             and not hasattr(type(self), "_row_call")  # which takes rows alone
-            and _asked_by_program()
+            and called_by_program()
         ):
             return DOOR["hand_over"](vars(tensor)[name].__get__, (self,), (self,), {})
         value = object.__getattribute__(self, name)
@@ -136,7 +136,7 @@ def asking_to_set(tensor: Any) -> Any:
     """What sets attributes of a subclass's instance: the class is asked for torch's own."""
 
     def write(self: Any, name: str, value: Any) -> None:
-        if name in _SETTABLE and not LOCAL.off and _asked_by_program():
+        if name in _SETTABLE and not LOCAL.off and called_by_program():
             DOOR["hand_over"](vars(tensor)[name].__set__, (self,), (self, value), {})
         else:
             object.__setattr__(self, name, value)
@@ -144,8 +144,8 @@ def asking_to_set(tensor: Any) -> Any:
     return write
 
 
-def _asked_by_program() -> bool:
-    """Whether an attribute is asked for by code that is not ours."""
+def called_by_program() -> bool:
+    """Whether the caller was called by code that is not ours."""
     return not sys._getframe(2).f_code.co_filename.startswith(OURS)
 
 

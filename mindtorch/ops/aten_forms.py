@@ -8,7 +8,7 @@ from typing import Any
 from .._tensor.device import device as Device
 from .._tensor.geometry import format_name
 from .._tensor.tensor import Tensor
-from .spec import aten
+from .spec import OPS, aten
 
 Sizes = Sequence[int]
 _REDUCTIONS = ("none", "mean", "sum")
@@ -95,6 +95,23 @@ def _convolution(
     return run(input, weight, bias, stride, padding, dilation, groups)
 
 
+def _convolution_backward(
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
+    padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """The gradients of `convolution` by its row's derivatives, those that the mask asks for."""
+    by: Any = OPS["convolution"].grad
+    sizes = (tuple(v) for v in (stride, padding, dilation))
+    rest = (*sizes, transposed, tuple(output_padding), groups)
+    wants = tuple(output_mask)
+    return (
+        by["input"](grad_output, input._geom, weight, *rest) if wants[0] else None,
+        by["weight"](grad_output, input, weight, *rest) if wants[1] else None,
+        by["bias"](grad_output) if wants[2] else None,
+    )
+
+
 def _sym_size(self: Tensor, dim: int) -> int:
     size: int = self.shape[dim]
     return size
@@ -120,6 +137,22 @@ def _slice_backward(
     return aten.slice_scatter(zeros, grad_output, dim, start, end, step)
 
 
+def _plain(name: str) -> Callable[..., Any]:
+    """A factory that is a row: where its memory would be pinned is no argument of it."""
+
+    def make(*args: Any, pin_memory: object = None, layout: object = None, **kwargs: Any) -> Any:
+        return getattr(aten, name)(*args, **kwargs)
+
+    return make
+
+
+def _new(name: str) -> Callable[..., Any]:
+    def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self, f"new_{name}")(*args, **kwargs)
+
+    return new
+
+
 FORMS: dict[str, Callable[..., Any]] = {
     "_adaptive_avg_pool2d": lambda self, size: aten.adaptive_avg_pool2d(self, tuple(size)),
     "_assert_tensor_metadata": _assert_tensor_metadata, "_to_copy": _to_copy,
@@ -127,7 +160,10 @@ FORMS: dict[str, Callable[..., Any]] = {
     "_native_batch_norm_legit_no_training": _legit_no_training,
     "alias": lambda self: aten.alias(self),
     "batch_norm": _batch_norm, "binary_cross_entropy_with_logits": _with_logits,
-    "convolution": _convolution,
+    "convolution": _convolution, "convolution_backward": _convolution_backward,
+    "native_batch_norm_backward": lambda *args: aten._batch_norm_backward(*args),
+    **{name: _plain(name) for name in ("eye", "linspace", "logspace", "randint", "randperm")},
+    **{f"new_{name}": _new(name) for name in ("empty", "full", "ones", "zeros")},
     "cross_entropy_loss": _cross_entropy_loss, "detach_": _same, "group_norm": _group_norm,
     "layer_norm": _layer_norm, "lift_fresh_copy": lambda self: aten.clone(self),
     "lift_fresh": _same, "_local_scalar_dense": lambda self: self.item(),

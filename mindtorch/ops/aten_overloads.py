@@ -168,6 +168,8 @@ def _plain(arg: SchemaArgument, value: Any) -> Any:
 def _fits(name: str, arg: SchemaArgument, value: Any) -> bool:
     if value is None:
         return arg.optional or (arg.has_default and arg.default is None)
+    if arg.type == "ScalarType" and value is arg.default:
+        return True  # which the schema has as a number
     number = isinstance(value, int | float | complex)
     many = isinstance(value, list | tuple)
     if arg.kind in (ArgKind.TENSOR, ArgKind.OPTIONAL_TENSOR, ArgKind.UNION):

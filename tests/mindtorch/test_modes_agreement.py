@@ -323,3 +323,35 @@ def _seen_of_user(t, space):
 
 def test_modes_and_counters_see_operators_of_users():
     assert _seen_of_user(mindtorch, "seen_of_user") == _seen_of_user(torch, "seen_of_user")
+
+
+# What operators torch runs for these, by name, forwards and backwards.
+OPERATORS = {
+    "factories": "[t.rand(2), t.randn(2), t.empty(2), t.randint(3, (2,)), t.randperm(3), t.eye(2),"
+    " t.ones_like(x), t.rand_like(x), t.full_like(x, 2), x.new_zeros(2), x.new_full((2,), 3)]",
+    "square": "x.square()",
+    "convolution": "F.conv2d(x.view(1, 1, 4, 4), w, b).sum().backward()",
+    "pool": "F.max_pool2d(x.view(1, 1, 4, 4), 2).sum().backward()",
+    "layer_norm": "F.layer_norm(x, (4,), b.expand(4)).sum().backward()",
+    "linear": "F.linear(x, x).exp().sum().backward()",
+}
+
+
+@pytest.mark.parametrize("code", OPERATORS.values(), ids=OPERATORS)
+def test_dispatch_modes_see_torchs_operators(code):
+    def seen_by(t):
+        module = "torch" if t is torch else "mindtorch"
+        mode = importlib.import_module(f"{module}.utils._python_dispatch").TorchDispatchMode
+        names = []
+
+        class Log(mode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                names.append(str(func))
+                return func(*args, **(kwargs or {}))
+
+        x, w, b = (t.ones(*s, requires_grad=True) for s in ((4, 4), (1, 1, 2, 2), (1,)))
+        with Log():
+            eval(code, {"t": t, "F": t.nn.functional, "x": x, "w": w, "b": b})
+        return [n for n in names if n != "aten.detach.default"]
+
+    assert sorted(seen_by(mindtorch)) == sorted(seen_by(torch))

@@ -21,11 +21,11 @@ NAMES = PLACE.with_name("aten_overload_names.txt")
 MORE = (
     "_native_batch_norm_legit_functional", "_native_batch_norm_legit_no_training", "_to_copy",
     "chunk", "clone", "contiguous", "convolution", "copy", "cross_entropy_loss", "detach",
-    "empty_like", "expand_as", "eye", "fill", "full", "full_like", "gru", "index_put", "item",
-    "lift_fresh_copy", "linspace", "lstm", "numpy_T", "new_empty", "new_full", "new_ones",
+    "empty", "empty_like", "expand_as", "eye", "fill", "full", "full_like", "gru", "index_put",
+    "item", "lift_fresh_copy", "linspace", "lstm", "numpy_T", "new_empty", "new_full", "new_ones",
     "new_zeros", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like",
-    "reshape_as", "rnn_relu", "rnn_tanh", "to", "type_as", "unflatten", "view_as", "zero",
-    "zeros_like",
+    "randperm", "reshape_as", "rnn_relu", "rnn_tanh", "to", "type_as", "unflatten", "view_as",
+    "zero", "zeros_like",
 )  # fmt: skip
 SCRIPT = re.compile(
     r"Dict\(|\bt\[\]|\.prim_|hacked_twin|\.list_|\.t\(|_copy\.|Storage|sublist|\.str|complex\[\]"

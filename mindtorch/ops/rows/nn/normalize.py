@@ -187,13 +187,20 @@ def normalized_by(
     )
     if training and (mean is not None or var is not None):
         count = input.numel() // max(channels, 1)
-        if mean is not None:
-            _moved(mean, batch_mean.detach(), momentum)
-        if var is not None:
-            # The running variance is the unbiased one, the batch is divided by the biased one.
-            batch_var = (rstd.detach().pow(-2) - eps) * (count / max(count - 1, 1))
-            _moved(var, batch_var, momentum)
+        unbiased = count / max(count - 1, 1)
+        aten._unseen(_move, mean, var, batch_mean.detach(), rstd.detach(), momentum, eps, unbiased)
     return out, batch_mean, rstd
+
+
+def _move(
+    mean: Tensor | None, var: Tensor | None, batch_mean: Tensor, rstd: Tensor, momentum: float,
+    eps: float, unbiased: float,
+) -> None:  # fmt: skip
+    """Move running statistics; the variance is the unbiased one, batches use the biased one."""
+    if mean is not None:
+        _moved(mean, batch_mean, momentum)
+    if var is not None:
+        _moved(var, (rstd.pow(-2) - eps) * unbiased, momentum)
 
 
 @composite(

@@ -556,7 +556,7 @@ composite(
 def _square(self: Tensor) -> Tensor:
     if self.dtype is dt.bool:  # torch says pow(self, 2), which counts
         return aten.to(self, dt.int64)
-    return self * self
+    return aten.pow(self, 2) if aten._watched() else self * self
 
 
 composite(
