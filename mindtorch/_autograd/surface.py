@@ -11,13 +11,13 @@ from .._backends.registry import registry
 from .._tensor.dtype import FLOAT
 from .._tensor.dtype import bool as BOOL
 from .._tensor.storage import Storage, add_view
-from .._tensor.subclass import called_by_program, off
+from .._tensor.subclass import off
 from .._tensor.tensor import Tensor, forget_array, wrap
 from ..ops.rules import c_name
 from ..ops.spec import aten
 from . import engine
 from .codegen import edge
-from .grad_mode import LOCAL, MODES
+from .grad_mode import LOCAL
 from .node import (
     INFERENCE,
     STALE,
@@ -142,8 +142,6 @@ def detach(self: Tensor) -> Tensor:
     alias = detached(self)
     if self._fn is INFERENCE:
         alias._fn = INFERENCE
-    if MODES.active and LOCAL.dispatches and called_by_program():
-        return engine.SEEN["detach"](alias)
     return alias
 
 

@@ -103,10 +103,15 @@ def tensor_names(op: Op) -> list[str]:
     return [a.name for a in op.schema.args if a.kind in _TENSORS]
 
 
+# Their bodies look at marks of tensors, or leave some: what `is_conj` and `is_neg` answer by.
+_OF_MARKS = frozenset(("H", "adjoint", "conj", "imag", "mH", "resolve_conj", "resolve_neg"))
+
+
 def replays(op: Op) -> bool:
     """Whether calls of a composite may have programs: they read tensors, and write to none."""
     args = op.schema.args
-    return any(a.kind in _TENSORS for a in args) and not any(a.writes for a in args)
+    reads = any(a.kind in _TENSORS for a in args) and not any(a.writes for a in args)
+    return reads and op.base_name not in _OF_MARKS
 
 
 def tables(op: Op) -> tuple[dict[Any, Any], dict[Any, Any]]:

@@ -298,13 +298,17 @@ def tolist(self: Tensor, *more: object) -> Any:
     return (array.astype(np.float32) if self._geom.dtype is dt.bfloat16 else array).tolist()
 
 
+# What torch has not written yet where these say so.
+_BITS = (("_conjugated", "conjugate", "conj"), ("_negated", "negative", "neg"))
+
+
 @surface(function=False, internal=False)
 def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
     """A numpy array that shares memory with a cpu tensor; TypeError or RuntimeError as torch."""
     if more or force.__class__ is not bool:
         raise explained(".numpy", more, {"force": force}) or TypeError
     if force:
-        return self.detach().cpu().numpy()
+        return self.detach().cpu().resolve_conj().resolve_neg().numpy()
     if self._geom.device.type != "cpu":
         raise TypeError(
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy"
@@ -314,11 +318,12 @@ def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
-    if "_conjugated" in self.__dict__:
-        raise RuntimeError(
-            "Can't call numpy() on Tensor that has conjugate bit set. Use"
-            " tensor.resolve_conj().numpy() instead."
-        )
+    for mark, bit, name in _BITS:
+        if mark in self.__dict__:
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that has {bit} bit set. Use"
+                f" tensor.resolve_{name}().numpy() instead."
+            )
     if self._geom.dtype is dt.bfloat16:
         raise TypeError("Got unsupported ScalarType BFloat16")
     _before_reading(self)

@@ -109,6 +109,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         copied._grad = self._grad.__deepcopy__(memo)
     memo[id(self)] = copied
     copied.__dict__.update(deepcopy(self.__dict__, memo))
+    copied.__dict__.pop("_conjugated", None)  # a copy is written out
     return copied
 
 

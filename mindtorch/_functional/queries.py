@@ -99,10 +99,10 @@ def is_conj(input: Tensor) -> bool:
 
 @surface(internal=False)
 def is_neg(input: Tensor) -> bool:
-    """Whether elements are negated when they are read: never."""
+    """Whether torch would negate elements when they are read: the imaginary part of a conjugate."""
     if not isinstance(input, Tensor):
         raise refused_input("is_neg", input)
-    return False
+    return "_negated" in input.__dict__
 
 
 @surface(method=False, internal=False)

@@ -207,10 +207,19 @@ def broadcast(
     return process_group.begin(call, async_op, [tensor])
 
 
+def _warn_of_older_name(name: str, new: str) -> None:
+    warnings.warn(
+        f"`torch.distributed.{name}` is deprecated. Please use `torch.distributed.{new}` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`output_tensor` [size * n, …] becomes every rank's `input_tensor` [n, …], by rank."""
+    _warn_of_older_name("all_gather_into_tensor", "all_gather_single")
     _is_tensor(output_tensor, "output_tensor")
     _is_tensor(input_tensor, "input_tensor")
     process_group = inside(group, "all_gather")
@@ -369,6 +378,7 @@ def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: str = "SUM", group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`output` [n, …] becomes this rank's part of the reduction of every `input` [size * n, …]."""
+    _warn_of_older_name("reduce_scatter_tensor", "reduce_scatter_single")
     process_group = inside(group, "reduce_scatter")
     if process_group is None:
         return None

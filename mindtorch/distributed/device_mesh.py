@@ -12,6 +12,7 @@ import numpy as np
 
 import mindtorch
 
+from .._tensor.geometry import contiguous_strides
 from . import get_rank, get_world_size, init_process_group, is_initialized, new_group
 from ._group import ProcessGroup, default
 
@@ -187,7 +188,10 @@ class DeviceMesh:
             f"{name}={size}"
             for name, size in zip(self.mesh_dim_names or (), self.shape, strict=False)
         )
-        return f"DeviceMesh({f'({sizes})' if sizes else self.shape}, '{self.device_type}')"
+        steps = contiguous_strides(tuple(self.shape))
+        strides = tuple(() if n == 1 else step for n, step in zip(self.shape, steps, strict=True))
+        shape = f"({sizes})" if sizes else tuple(self.shape)
+        return f"DeviceMesh({shape}, '{self.device_type}', stride={strides})"
 
 
 def _group_here(rows: list[list[int]]) -> ProcessGroup | int:

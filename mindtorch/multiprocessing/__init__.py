@@ -36,7 +36,10 @@ def get_sharing_strategy() -> str:
 
 def set_sharing_strategy(new_strategy: str) -> None:
     """Noted; both strategies use descriptors of files without names. AssertionError for others."""
-    assert new_strategy in _STRATEGIES
+    if new_strategy not in _STRATEGIES:
+        raise AssertionError(
+            f"invalid sharing strategy {new_strategy!r}, expected one of {set(_STRATEGIES)}"
+        )
     _strategy[0] = new_strategy
 
 

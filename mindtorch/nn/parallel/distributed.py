@@ -38,6 +38,8 @@ class DistributedDataParallel(Module):
         find_unused_parameters: bool = False, **_: Any,
     ) -> None:  # fmt: skip
         super().__init__()
+        if device_ids is not None and len(device_ids) > 1:
+            raise ValueError("device_ids can only be None or contain a single element.")
         self.module = module
         self.process_group = process_group
         self.device_ids = device_ids

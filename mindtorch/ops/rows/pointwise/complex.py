@@ -154,7 +154,10 @@ def _part(number: int) -> Callable[..., Any]:
             if number == 0:
                 return self
             raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-        return aten.select(aten.view_as_real(self), -1, number)
+        result: Tensor = aten.select(aten.view_as_real(self), -1, number)
+        if number and "_conjugated" in self.__dict__:
+            result.__dict__["_negated"] = True  # what `is_neg` answers by
+        return result
 
     return part
 
@@ -169,9 +172,7 @@ def _conj(self: Tensor) -> Tensor:
 
 
 def _resolved(self: Tensor) -> Tensor:
-    if "_conjugated" not in self.__dict__:
-        return self
-    return aten.clone(self)
+    return aten.clone(self) if "_conjugated" in self.__dict__ else self
 
 
 def _angle(self: Tensor) -> Tensor:
