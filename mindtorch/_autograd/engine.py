@@ -41,7 +41,6 @@ class GraphTask(NamedTuple):
 # Set by the modes that see operators: gradients of a row that are one operator in torch, and the
 # gradient that a pass starts with.
 WHOLE: dict[str, Callable[[Any, Sequence[Any]], Any]] = {}
-SEEN: dict[str, Callable[[Any], Tensor]] = {}
 _CYCLES = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter"
     " and its gradient which can cause a memory leak. We recommend using autograd.grad when"

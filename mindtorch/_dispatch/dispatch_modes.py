@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from math import prod
 from typing import Any, TypeVar
 
-from .._autograd.engine import SEEN, WHOLE
+from .._autograd.engine import WHOLE
 from .._autograd.formula import formula
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
@@ -391,6 +390,3 @@ def _ask(
         return modes[-1].__torch_dispatch__(func, (), args, kwargs)
     finally:
         LOCAL.dispatches, LOCAL.exclude = modes, excluded
-
-
-SEEN.update(detach=partial(through_mode, "detach"))
