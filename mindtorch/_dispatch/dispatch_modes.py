@@ -216,18 +216,8 @@ def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
     return (_ask(function, (grads[0], input, *_as_lists(node.args[1:]), indices), {}),)
 
 
-def _first_gradient(node: Any, grads: Sequence[Any]) -> Any:
-    """A leaf's first gradient, which torch detaches."""
-    variable = node.variable
-    if LOCAL.grad or variable is None or variable._grad is not None or node.post_hooks:
-        return NotImplemented
-    if grads[0].__class__ is not Tensor:
-        return NotImplemented
-    return unseen(node.apply, [_ask(namespace("aten").detach.default, (grads[0],), {})])
-
-
 WHOLE.update(
-    AccumulateGrad=_first_gradient, convolution=_convolution_backward,
+    convolution=_convolution_backward,
     max_pool2d_with_indices=_pool_backward,
 )  # fmt: skip
 
