@@ -13,8 +13,8 @@ from .publish import surface
 WRITERS = (*(n for n in UNARY if n != "clone"), *BINARY, *POINTWISE, "lerp")
 
 
-def _writer(name: str) -> Callable[..., None]:
-    def write(self: Sequence[Tensor], *args: Any, **options: Any) -> None:
+def _writer(name: str) -> Callable[..., Sequence[Tensor]]:
+    def write(self: Sequence[Tensor], *args: Any, **options: Any) -> Sequence[Tensor]:
         results = getattr(aten, f"_foreach_{name}")(self, *args, **options)
         for target, result in zip(self, results, strict=True):
             if tuple(result.shape) != tuple(target.shape):
@@ -23,6 +23,7 @@ def _writer(name: str) -> Callable[..., None]:
                     f" {list(result.shape)}"
                 )
             target.copy_(result)
+        return self
 
     write.__name__ = write.__qualname__ = f"_foreach_{name}_"
     write.__doc__ = f"_foreach_{name}, written to the tensors of the list."
@@ -30,10 +31,11 @@ def _writer(name: str) -> Callable[..., None]:
 
 
 @surface(method=False)
-def _foreach_zero_(self: Sequence[Tensor]) -> None:
-    """Zeros in each tensor of the list."""
+def _foreach_zero_(self: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Zeros in each tensor of the list, which is returned."""
     for target in self:
         target.zero_()
+    return self
 
 
 def install() -> None:

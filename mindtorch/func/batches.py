@@ -9,7 +9,7 @@ from typing import Any
 from .._autograd.grad_mode import LOCAL
 from .._random.generator import get_rng_state, set_rng_state
 from .._tensor.tensor import Tensor
-from ..nn.utils.stateless import functional_call as _functional_call
+from ..nn.utils.stateless import _functional_call
 from ..ops.spec import aten
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from . import _layer_rules, _user_rules  # noqa: F401  (register)

@@ -831,6 +831,9 @@ def test_defaults_and_refusals_that_examples_show_are_torchs(function):
         lambda t: t.load(saved(t), map_location="cuda"),
         lambda t: block_mask(t),
         lambda t: t.backends.cudnn.enabled,
+        lambda t: t._foreach_mul_([t.ones(2)], [2.0]),
+        lambda t: t.linalg.inv(t.zeros(2, 2)),
+        lambda t: warned(lambda: t.nn.utils.stateless.functional_call(t.nn.Identity(), {}, 2)),
     ],
 )
 def test_what_is_not_there_is_told_as_by_torch_without_cuda(function):

@@ -3,6 +3,7 @@ in place of its own, put back after."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
@@ -15,6 +16,28 @@ __all__ = ["functional_call"]
 
 
 def functional_call(
+    module: Module,
+    parameters_and_buffers: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """torch.func.functional_call by its deprecated name."""
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be"
+        " removed in a future version of PyTorch. Please use `torch.func.functional_call` instead"
+        " which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
+
+
+def _functional_call(
     module: Module,
     parameters_and_buffers: Any,
     args: Any = None,

@@ -155,7 +155,7 @@ def test_functional_call_borrows_tensors_and_gives_them_back() -> None:
     layer = mindtorch.nn.Linear(2, 1)
     own = layer.weight
     given = {"weight": mindtorch.ones(1, 2), "bias": mindtorch.zeros(1)}
-    call = mindtorch.nn.utils.stateless.functional_call
+    call = mindtorch.func.functional_call
     assert call(layer, given, mindtorch.tensor([2.0, 3.0])).tolist() == [5.0]
     assert layer.weight is own
     with pytest.raises(RuntimeError, match="Missing key"):
