@@ -41,7 +41,7 @@ def _fresh_leaves(value: Tensor) -> Tensor:
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
     if value.requires_grad:
         return unseen(aten.alias, value)
-    return unseen(Tensor.detach, value).requires_grad_()
+    return unseen(value.detach).requires_grad_()
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def _beside(aux: Any, inputs: Any) -> Any:
 def _settled(results: Any, inputs: Any) -> Any:
     """Results without history where no input has one outside."""
     outer = any(isinstance(v, Tensor) and v.requires_grad for v in tree_flatten(inputs)[0])
-    return results if outer else tree_map_only(Tensor, partial(unseen, Tensor.detach), results)
+    return results if outer else tree_map_only(Tensor, lambda t: unseen(t.detach), results)
 
 
 def _gradients(outs: list[Any], leaves: list[Any], weights: list[Any] | None) -> list[Any]:
