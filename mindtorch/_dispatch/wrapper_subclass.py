@@ -35,7 +35,7 @@ def _asking(cls: type[Any]) -> Callable[..., Any]:
     """What stands in place of a `__torch_function__` that is not the class's own."""
 
     def ask(func: Any, types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        packet = getattr(namespace("aten"), func.__name__, None)
+        packet: Any = getattr(namespace("aten"), func.__name__, None)
         if not hasattr(packet, "default"):  # an operator of Python, made of rows
             return func(*args, **kwargs)
         return cls.__torch_dispatch__(packet.default, tuple(types), tuple(args), kwargs)

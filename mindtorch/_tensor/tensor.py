@@ -89,6 +89,8 @@ class Tensor(Methods, metaclass=TensorType):
     _retains: bool | None
     _split_by: Any
     layout: Any  # `_functional.queries` puts it here
+    _version: int  # and `_autograd.surface` these
+    _backward_hooks: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor; `_queries` puts its own here."""
