@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
+from operator import attrgetter
 from typing import Any
 
+from .._autograd.codegen import edge
 from .._autograd.forward import refuse_sizes, refuse_whole
 from .._autograd.grad_mode import LOCAL, enable_grad
+from .._autograd.node import AccumulateGrad, counter
 from .._autograd.surface import grad as _grad
 from .._dispatch.dispatch_modes import unseen
 from .._tensor.tensor import Tensor
@@ -16,7 +18,6 @@ from ..ops.spec import aten
 from ..utils._pytree import (
     TreeSpec,
     tree_flatten,
-    tree_map,
     tree_map_only,
     tree_unflatten,
     treespec_pprint,
@@ -26,33 +27,83 @@ from ._rules import whole
 from .batches import refuse_randomness, vmap
 
 
-def _fresh(value: Tensor) -> Tensor:
-    """A tensor as a part of a graph of its own, still bound to an outer one.
+class _Deriving:
+    """A function being differentiated: inside, gradients are recorded, `backward` is refused.
 
-    Under vmap it has the batch: each element of the batch has a gradient of its own.
+    Its inputs are leaves of its own, which lead nowhere once it is done.
     """
-    return _fresh_leaves(lifted(value, LOCAL.levels))
 
+    def __init__(self) -> None:
+        self.active, self.start = True, next(counter)
 
-def _fresh_leaves(value: Tensor) -> Tensor:
-    if isinstance(value, BatchedTensor):
-        return batched(_fresh_leaves(value._value), value._level)
-    if not isinstance(value, Tensor):
-        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
-    if value.requires_grad:
-        return unseen(aten.alias, value)
-    return unseen(value.detach).requires_grad_()
+    def __enter__(self) -> None:
+        LOCAL.derivatives += 1
+        self.recording = LOCAL.grad
+        LOCAL.grad = True
 
-
-@contextmanager
-def _deriving() -> Iterator[None]:
-    """Inside, a function is differentiated: gradients are recorded, `backward` is refused."""
-    LOCAL.derivatives += 1
-    try:
-        with enable_grad():
-            yield
-    finally:
+    def __exit__(self, *error: object) -> None:
+        LOCAL.grad, self.active = self.recording, False
         LOCAL.derivatives -= 1
+
+    def fresh(self, value: Tensor) -> Tensor:
+        """A tensor as a part of a graph of its own, still bound to an outer one.
+
+        Under vmap it has the batch: each element of the batch has a gradient of its own.
+        """
+        return self.leaves(lifted(value, LOCAL.levels))
+
+    def leaves(self, value: Tensor) -> Tensor:
+        """A tensor, or the whole of a batch, as a part of a graph of its own."""
+        if isinstance(value, BatchedTensor):
+            return batched(self.leaves(value._value), value._level)
+        if not isinstance(value, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
+        if value.requires_grad:
+            return unseen(aten.alias, value)
+        leaf = unseen(value.detach).requires_grad_()
+        leaf._fn.deriving = self
+        return leaf
+
+    def settled(self, results: Any) -> Any:
+        """Results, without history where it leads to nothing outside."""
+        values = [t for t in tree_flatten(results)[0] if isinstance(t, Tensor) and t.requires_grad]
+        outer = self._leading_out(values) if LOCAL.grad and values else set()
+
+        def settle(value: Tensor) -> Tensor:
+            return value if _node(value) in outer else unseen(value.detach)
+
+        return tree_map_only(Tensor, settle, results)
+
+    def _leading_out(self, values: list[Tensor]) -> set[Any]:
+        """Nodes from which an edge leads, over others, to a leaf that is alive outside."""
+        outer, inner = set(), {}
+        stack = [_node(v) for v in values]
+        while stack:
+            node = stack.pop()
+            if node in outer or node in inner:
+                continue
+            if isinstance(node, AccumulateGrad):
+                owner = vars(node).get("deriving")
+                if owner is None or owner.active:
+                    outer.add(node)
+            elif node.seq < self.start:
+                outer.add(node)
+            else:
+                inner[node] = [e[0] for e in node.edges if e is not None]
+                stack += inner[node]
+        if outer:
+            for node in sorted(inner, key=attrgetter("seq")):
+                if not outer.isdisjoint(inner[node]):
+                    outer.add(node)
+        return outer
+
+
+def _node(value: Tensor) -> Any:
+    """Where the gradient of a tensor, or of the whole of a batch, goes."""
+    while isinstance(value, BatchedTensor):
+        value = value._value
+    to = edge(value)
+    return to and to[0]
 
 
 def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
@@ -66,18 +117,12 @@ def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
     return output
 
 
-def _beside(aux: Any, inputs: Any) -> Any:
+def _beside(aux: Any, level: _Deriving) -> Any:
     """What a function gives beside its value, without history; RuntimeError if no tensors."""
     for value in tree_flatten(aux)[0]:
         if not isinstance(value, Tensor):
             raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
-    return _settled(aux, inputs)
-
-
-def _settled(results: Any, inputs: Any) -> Any:
-    """Results without history where no input has one outside."""
-    outer = any(isinstance(v, Tensor) and v.requires_grad for v in tree_flatten(inputs)[0])
-    return results if outer else tree_map_only(Tensor, lambda t: unseen(t.detach), results)
+    return level.settled(aux)
 
 
 def _gradients(outs: list[Any], leaves: list[Any], weights: list[Any] | None) -> list[Any]:
@@ -113,11 +158,12 @@ def grad_and_value(
     def inside(*args: Any, **kwargs: Any) -> Any:
         numbers = _numbers(argnums, args)
         parts = [tree_flatten(args[n]) for n in numbers]
-        fresh = [[_fresh(v) for v in leaves] for leaves, _ in parts]
+        level = _Deriving()
+        fresh = [[level.fresh(v) for v in leaves] for leaves, _ in parts]
         arguments = list(args)
         for n, values, (_, spec) in zip(numbers, fresh, parts, strict=True):
             arguments[n] = tree_unflatten(values, spec)
-        with _deriving():
+        with level:
             output = func(*arguments, **kwargs)
             value, aux = _split(output, has_aux, "grad_and_value(f)(*args)")
             _check_scalar(value)
@@ -125,8 +171,8 @@ def grad_and_value(
         grads = [tree_unflatten([next(gradients) for _ in row], spec)
                  for row, (_, spec) in zip(fresh, parts, strict=True)]  # fmt: skip
         result = grads[0] if isinstance(argnums, int) else tuple(grads)
-        result, value = _settled((result, value), (args, kwargs))
-        return result, (value, _beside(aux, (args, kwargs))) if has_aux else value
+        result, value = level.settled((result, value))
+        return result, (value, _beside(aux, level)) if has_aux else value
 
     return inside
 
@@ -174,13 +220,18 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def _pullback(
-    func: Callable[..., Any], primals: Any, has_aux: bool, refuse: Callable[[Any], None]
+    func: Callable[..., Any],
+    primals: Any,
+    has_aux: bool,
+    refuse: Callable[[Any], None],
+    name: str = "vjp(f, *primals)",
 ) -> Any:
     leaves, spec = tree_flatten(primals)
-    fresh = [_fresh(v) for v in leaves]
-    with _deriving():
+    level = _Deriving()
+    fresh = [level.fresh(v) for v in leaves]
+    with level:
         output = func(*tree_unflatten(fresh, spec))
-    result, aux = _split(output, has_aux, "vjp(f, *primals)")
+    result, aux = _split(output, has_aux, name)
     outs, out_spec = tree_flatten(result)
     refuse(outs)
 
@@ -194,11 +245,10 @@ def _pullback(
             )
         with enable_grad():
             gradients = tree_unflatten(_gradients(outs, fresh, weights), spec)
-        gradients = _settled(gradients, (primals, cotangents))
-        return gradients
+        return level.settled(gradients)
 
-    settled = _settled(tree_unflatten(outs, out_spec), primals)
-    return (settled, product, _beside(aux, primals)) if has_aux else (settled, product)
+    settled = level.settled(tree_unflatten(outs, out_spec))
+    return (settled, product, _beside(aux, level)) if has_aux else (settled, product)
 
 
 def _refuse_outputs(outs: Sequence[Tensor]) -> None:
@@ -275,25 +325,28 @@ def jvp(
         _refuse_others(outs, "jvp(f, primals, tangents)")
         return tuple(outs)
 
-    outs, gradients = _products(flat, leaves, tree_flatten(tangents)[0])
+    level = _Deriving()
+    outs, gradients = _products(level, flat, leaves, tree_flatten(tangents)[0])
     value, product = (
-        _settled(tree_unflatten(list(v), aux["spec"]), (primals, tangents))
-        for v in (outs, gradients)
+        level.settled(tree_unflatten(list(v), aux["spec"])) for v in (outs, gradients)
     )
     if has_aux:
-        return value, product, _beside(aux["aux"], (primals, tangents))
+        return value, product, _beside(aux["aux"], level)
     return value, product
 
 
 def _products(
-    flat: Callable[..., tuple[Tensor, ...]], leaves: list[Any], tangents: list[Any]
+    level: _Deriving,
+    flat: Callable[..., tuple[Tensor, ...]],
+    leaves: list[Any],
+    tangents: list[Any],
 ) -> tuple[Any, Any]:
     """Outputs and Jacobian-vector products: the vjp is linear in its weights; derive it by them."""
-    fresh = [_fresh(v) for v in leaves]
-    with _deriving():
+    fresh = [level.fresh(v) for v in leaves]
+    with level:
         outs = flat(*fresh)
         slopes = [o for o in outs if o.is_floating_point() or o.is_complex()]
-        weights = [_fresh_leaves(aten.zeros_like(o)) for o in slopes]
+        weights = [level.leaves(aten.zeros_like(o)) for o in slopes]
         backward = _gradients(slopes, fresh, weights)
         gradients = iter(_gradients(backward, weights, list(tangents)))
     sloped = {id(o) for o in slopes}
@@ -303,7 +356,7 @@ def _products(
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """`func(*primals)`, and the function of tangents that is its derivative there."""
     refuse_whole("primal", *tree_flatten(primals)[0])
-    value = tree_map(lambda t: t.detach(), func(*primals))
+    value = func(*primals)
     shapes = [leaf.shape for leaf in tree_flatten(primals)[0]]
 
     def product(*tangents: Any) -> Any:
@@ -338,23 +391,21 @@ def _reverse(
     @wraps(func)
     def inside(*args: Any) -> Any:
         numbers = _numbers(argnums, args)
-        aux: dict[str, Any] = {}
 
         def output(*values: Any) -> Any:
             arguments = list(args)
             for n, value in zip(numbers, values, strict=True):
                 arguments[n] = value
-            result, aux["aux"] = _split(func(*arguments), has_aux, name)
-            return result
+            return func(*arguments)
 
         primals = tuple(args[n] for n in numbers)
-        value, product = _pullback(output, primals, False, refuse)
+        value, product, *aux = _pullback(output, primals, has_aux, refuse, name)
         outs, spec = tree_flatten(value)
         rows = [_rows(outs, spec, product, k) for k in range(len(outs))]
         jacobian = tree_unflatten(
             [row[0] if isinstance(argnums, int) else row for row in rows], spec
         )
-        return (jacobian, _beside(aux["aux"], args)) if has_aux else jacobian
+        return (jacobian, *aux) if has_aux else jacobian
 
     return inside
 

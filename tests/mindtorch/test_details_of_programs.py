@@ -864,3 +864,77 @@ def block_mask(t):
         mask.full_kv_num_blocks,
         result[0, 0, :3],
     )
+
+
+def test_derivatives_as_functions_keep_the_history_of_what_they_capture(dev):
+    def run(t, dev):
+        f = t.func
+        z = t.tensor([1.0, 2.0], device=dev)
+        u = z.clone().requires_grad_()
+        calls = [
+            lambda: f.grad(lambda q: (q * q * u).sum())(z),
+            lambda: f.grad_and_value(lambda q: (q * q * u).sum())(z)[1],
+            lambda: f.vjp(lambda q: q * u, z)[0],
+            lambda: f.vjp(lambda q: q * u, z)[1](z)[0],
+            lambda: f.jvp(lambda q: q * q * u, (z,), (z,))[1],
+            lambda: f.linearize(lambda q: q * u, z)[0],
+            lambda: f.jacrev(lambda q: q * q * u)(z),
+            lambda: f.hessian(lambda q: (q**3 * u).sum())(z),
+            lambda: f.vmap(f.grad(lambda q: (q * q * u).sum()))(z[None]),
+            lambda: f.grad(lambda a: f.grad(lambda b: a * b * b)(z[0]))(z[1]),
+            lambda: f.hessian(lambda q: (q**3).sum())(z),
+            lambda: f.grad(lambda q: (q * 2).sum())(u),
+            lambda: f.jacrev(lambda q: (q * q, q + 1), has_aux=True)(z)[1],
+        ]
+        with t.no_grad():
+            yield calls[0]().requires_grad
+        for call in calls:
+            result = call()
+            yield result.requires_grad, result.detach()
+            if result.requires_grad:
+                yield t.autograd.grad(result.sum(), u)
+
+    agree(dev, lambda t, dev: list(run(t, dev)))
+
+
+def test_a_module_called_with_tensors_refuses_names_and_takes_new_ones(dev):
+    def run(t, dev):
+        net = t.nn.Sequential(t.nn.Linear(2, 2)).to(dev)
+        net[0].plain = t.ones(2, device=dev)
+        names = ["tail.bias", "1.w", "0.in_features", "0.weight.x", "0..weight", "", "0", "0.new"]
+        for name in [*names, "0.plain"]:
+            seen = []
+            handle = net.register_forward_hook(
+                lambda m, a, out: seen.append((hasattr(m[0], "new"), m[0].plain.sum().item()))  # noqa: B023
+            )
+            try:
+                t.func.functional_call(net, {name: t.zeros(2, device=dev)}, t.ones(2, device=dev))
+            except Exception as error:
+                seen.append(f"{type(error).__name__} {str(error).splitlines()[0]}")
+            handle.remove()
+            yield seen, hasattr(net[0], "new"), net[0].plain.sum().item()
+
+    agree(dev, lambda t, dev: list(run(t, dev)))
+
+
+def test_a_pruning_that_fails_leaves_the_parameter(dev):
+    def run(t, dev):
+        prune = t.nn.utils.prune
+        layer = t.nn.Linear(3, 3).to(dev)
+        for call in (
+            lambda: prune.ln_structured(layer, "weight", 1, 2, 3),
+            lambda: prune.ln_structured(layer, "weight", 1, 2, -4),
+            lambda: prune.l1_unstructured(layer, "weight", 100),
+            lambda: prune.random_structured(layer, "bias", 1, 0),
+            lambda: prune.custom_from_mask(layer, "weight", t.ones(2, device=dev)),
+            lambda: prune.l1_unstructured(layer, "weight", 2),
+            lambda: prune.random_structured(layer, "weight", 1, 3),
+            lambda: prune.l1_unstructured(layer, "weight", 2),
+        ):
+            try:
+                call()
+            except Exception as error:
+                yield f"{type(error).__name__} {error}".replace("torch.npu.", "torch.")
+            yield list(layer._parameters), list(layer._buffers), hasattr(layer, "weight")
+
+    agree(dev, lambda t, dev: list(run(t, dev)))

@@ -64,7 +64,16 @@ class NamedMemberAccessor:
 
     def get_submodule(self, name: str) -> Module:
         """The module called `name`; this one for the empty name."""
-        return self.module.get_submodule(name)
+        if not name:
+            return self.module
+        prefix, _, attribute = name.rpartition(".")
+        home = self.get_submodule(prefix)
+        inner = getattr(home, attribute, _MISSING)
+        if inner is _MISSING:
+            raise AttributeError(f"{home._get_name()} has no attribute `{attribute}`")
+        if not isinstance(inner, Module):
+            raise TypeError(f"submodule `{name}`: {inner} is not an instance of torch.nn.Module")
+        return inner
 
     def swap_submodule(self, path: str, value: Module) -> Module:
         """Put a module where `path` says; the one that was there."""

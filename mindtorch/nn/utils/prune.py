@@ -40,8 +40,8 @@ def _left(mask: Tensor, kind: str, dim: int) -> Any:
         return ...
     if kind == "unstructured":
         return mask == 1
-    if not -mask.ndim <= dim < mask.ndim:
-        raise IndexError(f"Invalid index {dim} for tensor of size {mask.shape}")
+    if dim < -mask.ndim:
+        raise IndexError(f"Index is out of bounds for tensor with dimensions {mask.ndim}")
     others = [d for d in range(mask.ndim) if d != dim % mask.ndim]
     slices: list[Any] = [slice(None)] * mask.ndim
     slices[dim] = (mask.sum(dim=others) if others else mask) != 0
@@ -90,7 +90,7 @@ class BasePruningMethod(ABC):
         before = [(k, h) for k, h in module._forward_pre_hooks.items()
                   if isinstance(h, BasePruningMethod) and h._tensor_name == name]  # fmt: skip
         value = getattr(module, name)
-        original = getattr(module, name + "_orig") if before else module._parameters[name]
+        original = getattr(module, name + "_orig") if before else value
         scores = importance_scores if importance_scores is not None else value
         if scores.shape != value.shape:
             raise AssertionError(
@@ -99,20 +99,22 @@ class BasePruningMethod(ABC):
             )
         default = getattr(module, name + "_mask") if before else mindtorch.ones_like(value)
         if before:
-            container = PruningContainer(before[0][1])
-            container.add_pruning_method(method)
+            active: Any = PruningContainer(before[0][1])
+            active.add_pruning_method(method)
             del module._forward_pre_hooks[before[0][0]]
         else:
-            del module._parameters[name]
+            active = method
             module.register_parameter(name + "_orig", original)
-        with mindtorch.no_grad():
-            mask = _mask_after(method, scores, default)
-        if before:
-            module._buffers[name + "_mask"] = mask
-        else:
+            del module._parameters[name]
+        try:
+            with mindtorch.no_grad():
+                mask = active.compute_mask(scores, default)
             module.register_buffer(name + "_mask", mask)
-        active = container if before else method
-        setattr(module, name, active.apply_mask(module))
+            setattr(module, name, active.apply_mask(module))
+        except Exception:
+            if not before:
+                module.register_parameter(name, module._parameters.pop(name + "_orig"))
+            raise
         module.register_forward_pre_hook(active)
         return active
 
@@ -251,6 +253,8 @@ class LnStructured(BasePruningMethod):
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor "
                 f"of shape {t.shape} with {t.ndim} dims"
             )
+        if self.dim >= t.ndim:
+            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
         size = t.shape[self.dim]
         count = _count(self.amount, size)
         keep = mindtorch.ones(size, dtype=default_mask.dtype, device=t.device)

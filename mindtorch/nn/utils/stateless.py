@@ -11,6 +11,7 @@ from typing import Any
 
 from ..._tensor.tensor import Tensor
 from ..modules.module import Module
+from ._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
 
@@ -97,7 +98,11 @@ def _reparametrize_module(
     if tie_weights:
         _add_tied(slots, changes)
     originals = {name: slots[name][0][slots[name][1]] for name in changes}
+    accessor, others = NamedMemberAccessor(module), {}
     try:
+        for name, value in parameters_and_buffers.items():
+            if name not in slots:
+                others[name] = accessor.swap_tensor(name, value, allow_missing=True)
         for name, value in changes.items():
             if not isinstance(value, Tensor):
                 raise TypeError(f"{value} is not an instance of torch.Tensor")
@@ -105,6 +110,8 @@ def _reparametrize_module(
             where[key] = value
         yield
     finally:
+        for name, before in others.items():
+            accessor.swap_tensor(name, before, allow_missing=True)
         for name, value in originals.items():
             where, key = slots[name]
             if name in parameters_and_buffers:  # the module may have set another one
