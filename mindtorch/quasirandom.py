@@ -84,10 +84,20 @@ class SobolEngine:
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Dtype | None = None) -> Tensor:
         """The next `n` points [n, dimension]."""
         dtype = torch.get_default_dtype() if dtype is None else dtype
+        count = n - int(self.num_generated == 0)
+        if isinstance(count, float):
+            raise TypeError(
+                "_sobol_engine_draw(): argument 'n' (position 2) must be int, not float"
+            )
+        if count < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {count}:"
+                f" [{count}, {self.dimension}]"
+            )
         if self.num_generated == 0:
             result = self._first_point.to(dtype)
-            if n > 1:
-                result = torch.cat((result, self._next(n - 1, 0).to(dtype)), dim=-2)
+            if count:
+                result = torch.cat((result, self._next(count, 0).to(dtype)), dim=-2)
         else:
             result = self._next(n, self.num_generated - 1).to(dtype)
         self.num_generated += n

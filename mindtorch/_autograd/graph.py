@@ -35,6 +35,22 @@ class saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
             MODES.active -= 1
 
 
+class _OpenHooks(tuple[Any, Any]):
+    """Hooks that no `with` leaves."""
+
+
+def push_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+    """Enter `saved_tensors_hooks` until `pop_hooks`."""
+    MODES.active += 1
+    LOCAL.pack = (*LOCAL.pack, _OpenHooks((pack_hook, unpack_hook)))
+
+
+def pop_hooks() -> None:
+    """Leave the hooks of saved tensors that were entered last, if any."""
+    MODES.active -= bool(LOCAL.pack) and isinstance(LOCAL.pack[-1], _OpenHooks)
+    LOCAL.pack = LOCAL.pack[:-1]
+
+
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
     """Keep saved tensors in host memory."""
 

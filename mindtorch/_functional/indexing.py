@@ -16,6 +16,7 @@ from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.limits import fits
+from ..ops.rules import refuse_growth
 from ..ops.spec import aten
 
 
@@ -304,7 +305,11 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """`value` in `shape`: without leading dimensions of size 1 that it does not have, expanded."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = aten.select(value, 0, 0)
-    return value if value.shape == shape else aten.expand(value, shape)
+    if value.shape == shape:
+        return value
+    ones = next((i for i, n in enumerate(value.shape) if n != 1), value.ndim)
+    refuse_growth(value.shape[ones:], shape)  # torch names the shape without these
+    return aten.expand(value, shape)
 
 
 _getitem.__name__, _setitem.__name__ = "__getitem__", "__setitem__"

@@ -237,6 +237,8 @@ class GradScaler:
         """`optimizer.step()`, unless a gradient is not finite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._refuse_unused("step")
         stage = self._stages.get(id(optimizer))
         if stage is OptState.STEPPED:

@@ -343,6 +343,12 @@ _C_NAMES = {
 }  # fmt: skip
 
 
+def type_name(dtype: Dtype) -> str:
+    """The type of cpu tensors of a dtype, as torch's errors give it: `torch.FloatTensor`."""
+    newer = dtype.category == dt.COMPLEX or dtype in (dt.bool, dt.bfloat16)
+    return f"CPU{scalar_name(dtype)}Type" if newer else f"torch.{scalar_name(dtype)}Tensor"
+
+
 def c_name(dtype: Dtype) -> str:
     """A dtype by the C++ type of its elements, as torch's errors give it."""
     name = str(dtype).removeprefix("torch.")

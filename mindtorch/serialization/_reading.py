@@ -207,6 +207,11 @@ def _read(
 
 def _strictly(error: Exception, head: bytes) -> Exception:
     """What is raised for a file that is no pickle of tensors, where it is not trusted."""
+    missing = error.__context__  # the KeyError of what a text asks the empty memo for
+    if isinstance(error, pickle.UnpicklingError) and isinstance(missing, KeyError):
+        return missing
+    if head[:1] in (b"R", b"a", b"e", b"s", b"u"):  # these take what the stack has not
+        return IndexError("pop from empty list")
     return _refusal(f"Unsupported operand {head[0]}")
 
 

@@ -1,5 +1,6 @@
 """Details met in programs written by others: results, words of errors and warnings, as torch's."""
 
+import io
 import re
 import warnings
 
@@ -235,3 +236,55 @@ def test_calls_that_do_not_fit(call):
         for lib in (mindtorch, torch)
     )
     assert ours == theirs
+
+
+REFUSED = """
+t.nn.functional.ctc_loss(y[None,None],i[None],(2,),(1,))
+t.nn.functional.ctc_loss(y[:,None].log_softmax(2),i[None,None],(2,),(1,))
+t.nn.functional.ctc_loss(y.log_softmax(1),i[None],(2,),(2,),reduction='none').ndim
+t.nn.functional.ctc_loss(y.log_softmax(1),t.cat([i,i]),(2,),(1,))
+t.quasirandom.SobolEngine(2).draw(0)
+t.quasirandom.SobolEngine(2).draw(-1)
+t.quasirandom.SobolEngine(2).draw(2.5)
+(t.set_warn_always(True),t.searchsorted(y.t().contiguous().t(),y.t().contiguous().t()).tolist())
+(t.bucketize(y.t(),y[0]).tolist(),t.set_warn_always(False))
+t.gradient(y,spacing=(1.,),dim=(0,1))
+t.gradient(y,spacing=(1.,))
+y.__setitem__(..., t.zeros(1,4))
+y[:,1:].copy_(t.zeros(1,4))
+t.nn.functional.conv1d(y[None]+0j,t.ones(1,1,2))
+t.nn.functional.conv1d(y[None],t.ones(1,3,2)+0j)
+t.nn.functional.conv1d(y[None]+0j,t.ones(1,3,2,dtype=t.bool))
+t.amp.GradScaler('cpu').step(None,closure=lambda:1)
+t.load(io.BytesIO(b'hello'))
+t.load(io.BytesIO(b'a text'))
+adaptive(y,t.tensor([0,6]))
+adaptive(y[:,:2],t.tensor([3,0]))
+adaptive(y[:0],i[:0]).output
+adaptive(y,t.tensor([0,3])).loss.backward() or [p.grad is None for p in adaptive.parameters()]
+t._C._autograd._push_saved_tensors_default_hooks(lambda v:v,lambda v:v+1)
+(lambda v:(v*v).backward() or v.grad)(t.ones((),requires_grad=True))
+t._C._autograd._pop_saved_tensors_default_hooks()
+(lambda v:(v*v).backward() or v.grad)(t.ones((),requires_grad=True))
+(lambda v:(v.backward(),v.backward()))(t.ones(2,requires_grad=True).exp().sum())
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_calls_of_programs_that_are_refused_or_warn():
+    def run(call):
+        def of(t, _):
+            names = {
+                "t": t, "io": io, "y": t.arange(6.0).view(2, 3), "i": t.tensor([1, 2]),
+                "adaptive": t.nn.AdaptiveLogSoftmaxWithLoss(3, 6, [2, 4], div_value=1.0),
+            }  # fmt: skip
+            return eval(call, names)
+
+        return of
+
+    for call in REFUSED.split("\n")[1:-1]:
+        ours, theirs = (
+            re.sub(r" ?\(Triggered.*", "", outcome(lib, "cpu", run(call)))
+            for lib in (mindtorch, torch)
+        )
+        assert ours == theirs, call

@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from mindtorch._autograd.grad_mode import LOCAL, MODES
+from mindtorch._autograd.graph import pop_hooks, push_hooks
 from mindtorch._autograd.scope import StepScope
 from mindtorch._compat.refusals import refused
 from mindtorch._dispatch import keys
@@ -185,6 +186,13 @@ _jit_set_profiling_executor = _jit_set_profiling_mode
 PyTorchFileWriter = refused(
     "torch._C.PyTorchFileWriter", "mindtorch writes files by torch.save only"
 )
+
+
+class _autograd:  # noqa: N801 - torch's name
+    """The hooks of saved tensors, entered and left without a `with`."""
+
+    _push_saved_tensors_default_hooks = staticmethod(push_hooks)
+    _pop_saved_tensors_default_hooks = staticmethod(pop_hooks)
 
 
 class _Lazy:

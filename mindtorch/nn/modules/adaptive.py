@@ -92,15 +92,32 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with"
                 f" size {input_.size()}"
             )
-        low, high = int(target.min().item()), int(target.max().item())
-        if low < 0 or high >= self.n_classes:
+        output = self._of_targets(rows, target)
+        loss = (-output).mean()
+        return _ASMoutput(output.squeeze(0) if single else output, loss)
+
+    def _of_targets(self, rows: Tensor, target: Tensor) -> Tensor:
+        """The log-probability of each row's target; a cluster without targets is not run."""
+        rare, places = rows.new_zeros(len(target)), target
+        count = int((target < self.shortlist_size).logical_and(target >= 0).sum())
+        for i, tail in enumerate(self.tail):
+            low, high = self.cutoffs[i], self.cutoffs[i + 1]
+            mask = (target >= low) & (target < high)
+            at = mask.nonzero().squeeze(1)
+            count += len(at)
+            if len(at):
+                part = F.log_softmax(tail(rows.index_select(0, at)), dim=1)
+                log_probs = part.gather(1, (target[at] - low).unsqueeze(1)).squeeze(1)
+                rare = rare.index_copy(0, at, log_probs)
+                places = places.masked_fill(mask, self.shortlist_size + i)
+        if count != len(target):
+            low, high = target.min().item(), target.max().item()
             raise RuntimeError(
                 f"Target values should be in [0, {self.n_classes - 1}], "
                 f"but values in range [{low}, {high}] were found. "
             )
-        output = self.log_prob(rows).gather(1, target.unsqueeze(1)).squeeze(1)
-        loss = (-output).mean()
-        return _ASMoutput(output.squeeze(0) if single else output, loss)
+        head = F.log_softmax(self.head(rows), dim=1)
+        return rare + head.gather(1, places.unsqueeze(1)).squeeze(1)
 
     def predict(self, input: Tensor) -> Any:
         """The likeliest class of each row."""

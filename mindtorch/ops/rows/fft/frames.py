@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...._compat.warn_once import warn_once
 from ...._tensor.dtype import FLOAT
+from ...rules import type_name
 from ...words import *
 
 _NO_WINDOW = (
@@ -29,14 +30,12 @@ def _window(window: Tensor | None, n_fft: int, win_length: int, like: Tensor) ->
 
 def _called(name: str, self: Tensor, rows: Tensor, **settings: object) -> str:
     """A call as torch's errors repeat it: `stft(torch.FloatTensor[16], n_fft=8, …)`."""
-    kind = self.dtype.legacy
-    kind = f"CPU{scalar_name(self.dtype)}Type" if self.is_complex() else f"torch.{kind}Tensor"
     arguments = []
     for key, value in settings.items():
         if isinstance(value, Tensor):
             value = f"torch.{value.dtype.legacy}Tensor{{{list(value.shape)}}}"
         arguments.append(f"{key}={int(value) if isinstance(value, bool) else value}")
-    return f"{name}({kind}{list(rows.shape)}, {', '.join(arguments)})"
+    return f"{name}({type_name(self.dtype)}{list(rows.shape)}, {', '.join(arguments)})"
 
 
 def _fault(n_fft: int, length: int, hop: int, win: int, window: Tensor | None) -> str:

@@ -12,7 +12,7 @@ from math import prod
 from ...._compat.unsupported_dtypes import kernel
 from ...complex_parts import by_parts
 from ...costs import convolution, weight_gradient
-from ...rules import as_images, c_name
+from ...rules import as_images, c_name, type_name
 from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
 from .conv_windows import by_windows, weight_by_windows
@@ -156,6 +156,11 @@ def _rule(
             f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
             f"{list(weight.shape)}, but got {input.ndim}-dimensional input of size"
             f" {list(input.shape)} instead"
+        )
+    if input.dtype.category == dt.COMPLEX and input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"Input type ({type_name(input.dtype)}) and weight type ({type_name(weight.dtype)})"
+            " should be the same"
         )
     _check(input, weight, bias, transposed, groups)
     kernel, space = weight.shape[2:], input.shape[2:]

@@ -184,13 +184,9 @@ def ctc_loss(
     """Connectionist temporal classification; log_probs `[T, N,
     C]`, targets `[N, S]` or concatenated."""
     get_enum(reduction)
-    if log_probs.dim() == 2:
-        log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0)
-        one = ctc_loss(
-            log_probs, targets, [_ints(input_lengths)[0]], [_ints(target_lengths)[0]], blank,
-            reduction, zero_infinity,
-        )  # fmt: skip
-        return one.squeeze(0) if reduction == "none" else one
+    one = log_probs.dim() != 3
+    if one:
+        log_probs = log_probs.unsqueeze(1)
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if isinstance(lengths, Tensor) and lengths.dtype.category != dt.INTEGER:
             raise RuntimeError(f"{name} must be integral")
@@ -201,7 +197,7 @@ def ctc_loss(
     if zero_infinity:
         loss = aten.where(loss == float("inf"), aten.zeros_like(loss), loss)
     if reduction != "mean":
-        return reduced(loss, reduction)
+        return loss.squeeze(0) if one and reduction == "none" else reduced(loss, reduction)
     lengths = aten.tensor(sizes, device=loss.device).to(loss.dtype).clamp(min=1)
     return (loss / lengths).mean()
 
@@ -209,13 +205,23 @@ def ctc_loss(
 def _check_ctc(
     logs: Tensor, targets: Tensor, times: list[int], sizes: list[int], blank: int
 ) -> None:
+    where = "(while checking arguments for ctc_loss_allocate_outputs)"
+    if logs.dim() != 3:
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {logs.dim()}-dimensional tensor for argument"
+            f" #1 'log_probs' {where}"
+        )
+    if targets.dim() not in (1, 2):
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {targets.dim()}-dimensional tensor for argument"
+            f" #2 'targets' {where}"
+        )
     steps, batch, labels = logs.shape
     if not 0 <= blank < labels:
         raise RuntimeError("blank must be in label range")
     for name, lengths in (("input_lengths", times), ("target_lengths", sizes)):
         if len(lengths) != batch:
             raise RuntimeError(f"{name} must be of size batch_size")
-    where = "(while checking arguments for ctc_loss_allocate_outputs)"
     for name, lengths in (("target_lengths", sizes), ("input_lengths", times)):
         if any(n < 0 for n in lengths):
             raise RuntimeError(
@@ -230,7 +236,7 @@ def _check_ctc(
     flat = targets.dim() == 1
     shape, longest = tuple(targets.shape), max(sizes, default=0)
     first = sum(sizes) if flat else batch
-    if targets.dim() not in (1, 2) or shape[0] != first or (not flat and shape[1] < longest):
+    if shape[0] != first or (not flat and shape[1] < longest):
         size = f"at least {longest}" if shape[0] == first else f"{first}"
         at = int(shape[0] == first)
         raise RuntimeError(

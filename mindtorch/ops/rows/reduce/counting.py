@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from types import ModuleType
 
+from ...._compat.warn_once import warn_once
 from ...fields import AclnnCall
 from ...rules import REAL, Dynamic, reduced, refuse_dtype, result_type, wrap_dims
 from ...samples import INTS
@@ -457,6 +458,15 @@ def searchsorted(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left"
             " while right was True"
         )
+    operands = (("input value", self), ("boundary", sorted_sequence), ("sorter", sorter))
+    for what, t in operands:
+        if isinstance(t, Tensor) and not t.is_contiguous():
+            warn_once(
+                f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the"
+                " performance due to extra data copy when converting non-contiguous tensor to"
+                f" contiguous, please use contiguous {what} tensor if possible. This message will"
+                " only appear once per program."
+            )
     if sorter is not None:
         sorted_sequence = _in_order(sorted_sequence, sorter)
     if not isinstance(self, Tensor):

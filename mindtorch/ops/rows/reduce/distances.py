@@ -426,9 +426,14 @@ def gradient(
     many = isinstance(spacing, list | tuple)
     if many and len(spacing) != len(dims):
         raise RuntimeError(
-            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length"
-            f" equal to 'self.dim() = {self.ndim}', since dim argument was not given, but got a"
-            f" list of length {len(spacing)}"
+            "torch.gradient expected spacing to be unspecified, a scalar"
+            + (
+                f", or a list of length equal to 'self.dim() = {self.ndim}', since dim argument was"
+                f" not given, but got a list of length {len(spacing)}"
+                if dim is None
+                else " or it's spacing and dim arguments to have the same length, but got a spacing"
+                f" argument of length {len(spacing)} and a dim argument of length {len(dims)}."
+            )
         )
     steps = list(spacing) if many else [spacing] * len(dims)
     for d in dims:
