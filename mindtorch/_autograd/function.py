@@ -216,20 +216,30 @@ class Function:
             rule = _rule_of(cls)
             if rule is not None:
                 return BY_RULE["call"](rule, args)
+        for arg in args:
+            if hasattr(type(arg), "_function_call"):
+                result: Tensor | tuple[Tensor, ...] = arg._function_call(cls, args, kwargs)
+                return result
         ctx = cls._node_class()
         edges = [edge(a) if isinstance(a, Tensor) else None for a in args]
         ctx.needs_input_grad = tuple(e is not None for e in edges)
         recording = LOCAL.grad and any(e is not None for e in edges)
         if not LOCAL.dual or all(t is None for t in _tangents(args)):
-            result = _run_forward(cls, ctx, args, kwargs)
+            result = run_forward(cls, ctx, args, kwargs)
             return _wrap_outputs(ctx, args, edges, result, recording)
         tangents = _tangents(args)
         with plain():
-            result = _run_forward(cls, ctx, args, kwargs)
+            result = run_forward(cls, ctx, args, kwargs)
             result = _wrap_outputs(ctx, args, edges, result, recording)
             moved = _run_jvp(cls, ctx, tangents, args)
         _carry(result, moved)
         return result
+
+
+def autograd_function_apply(function: type[Function], *args: Any, **kwargs: Any) -> Any:
+    """What graphs call for a function of a program's own: the tuple of its results."""
+    result = function.apply(*args, **kwargs)
+    return result if isinstance(result, tuple) else (result,)
 
 
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -287,9 +297,10 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-def _run_forward(
+def run_forward(
     cls: Any, ctx: FunctionNode, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Tensor | tuple[Tensor, ...]:
+    """What a Function's `forward` says, with nothing recorded."""
     grad_state = LOCAL.grad
     LOCAL.grad = False
     try:

@@ -22,6 +22,7 @@ from .._tensor.subclass import DOOR, Marked, off
 from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
+from ..ops.namespaces import OpOverload, OpOverloadPacket
 from ..ops.spec import SPACES, Op
 from .attributes import AttributeWatch
 from .builtins import FUNCTIONS, LAYERS, function_of, object_of
@@ -94,8 +95,11 @@ def hand_over(
             f" __torch_function__: {list(types)}"
         )
     handlers = "".join(f"\n\n  - tensor subclass {kind}" for kind in types)
+    name = resolve_name(func) or _module_name(func)
+    if isinstance(func, OpOverload | OpOverloadPacket):
+        name = f"torch.ops{getattr(func, 'overloadpacket', func)}"  # as torch spells it
     raise TypeError(
-        f"Multiple dispatch failed for '{resolve_name(func) or _module_name(func)}'; all"
+        f"Multiple dispatch failed for '{name}'; all"
         f" __torch_function__ handlers returned NotImplemented:{handlers}\n\nFor more information,"
         " try re-running with TORCH_LOGS=not_implemented"
     )
@@ -112,10 +116,24 @@ def _in_python(func: Callable[..., Any]) -> bool:
 
 def _named(func: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """Keyword arguments as torch hands them on: functions of C leave out an empty dict."""
-    return (kwargs,) if kwargs or _in_python(func) else ()
+    named = kwargs or _in_python(func) or isinstance(func, OpOverload | OpOverloadPacket)
+    return (kwargs,) if named else ()
 
 
-DOOR.update(hand_over=hand_over, function_of=function_of)
+def hand_over_operator(
+    operator: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A call of an operator of torch.ops, to the mode or to the classes that want it;
+    NotImplemented where there is none, or where its rows are asked for instead."""
+    kinds = overriding((*args, *kwargs.values()))
+    if by_name():
+        return ask(operator, tuple(type(k) for k in kinds), args, kwargs)
+    if LOCAL.functions or not kinds or any(hasattr(type(k), "_row_call") for k in kinds):
+        return NotImplemented
+    return hand_over(operator, kinds, args, kwargs)
+
+
+DOOR.update(hand_over=hand_over, function_of=function_of, hand_over_operator=hand_over_operator)
 
 
 # Places of a row in which it is a function: of torch, of nn.functional, of linalg and its kin.

@@ -18,6 +18,7 @@ from .._tensor.device import device as Device
 from .._tensor.device import get_default_device
 from .._tensor.dtype import bool as boolean
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Size
 from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import off
 from .._tensor.tensor import Tensor
@@ -304,7 +305,7 @@ class FakeTensorMode(TorchFunctionMode):
             value.__dict__.update(fake_mode=self, fake_device=device)
             return value
 
-        return tree_map(wrap, result)
+        return tree_map(wrap, result, is_leaf=lambda v: isinstance(v, Size))
 
 
 def _is_plain(value: object) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, Protocol
 
+from .._autograd.function import run_forward
 from .._dispatch.overrides import EVERY, TorchFunctionMode, _as_composite, _public
 from .._tensor.device import device as Device
 from .._tensor.geometry import geometry
@@ -78,6 +79,11 @@ class TracedTensor(Tensor):
         spelling = "call_function", operator, tuple(args), kwargs
         recorder = _recorder_of((args, kwargs))
         return recorder.call(None, "", operator, tuple(args), kwargs, spelling)
+
+    @staticmethod
+    def _function_call(function: type[Any], args: Arguments, kwargs: Keywords) -> Any:
+        """A call of an autograd Function."""
+        return _recorder_of((args, kwargs)).own_function(function, args, kwargs)
 
     def view(self, *size: object, **options: object) -> Any:
         """torch.Tensor.view."""
@@ -200,6 +206,10 @@ class GraphRecorder(TorchFunctionMode):
     def function(self, func: Function, args: Arguments, kwargs: Keywords) -> Any:
         """A call of a function that is no row."""
         return self.call(None, "", func, args, kwargs)
+
+    def own_function(self, function: type[Any], args: Arguments, kwargs: Keywords) -> Any:
+        """A call of an autograd Function, whose `forward` is traced."""
+        return run_forward(function, function._node_class(), args, kwargs)
 
     def __torch_function__(
         self, func: Function, types: Sequence[type], args: tuple[Any, ...] = (),

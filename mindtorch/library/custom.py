@@ -224,7 +224,7 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.run(*args, **kwargs)
+        return self._opoverload(*args, **kwargs)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Choose the kernel by the tensors' device; record the derivative if there is one."""

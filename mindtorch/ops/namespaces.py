@@ -12,6 +12,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from .._tensor.subclass import DOOR
 from .._tensor.text_files import text_beside
 from .function_schema import FunctionSchema, function_schema
 from .spec import OPS, aten
@@ -58,6 +59,8 @@ class OpOverload:
         return self._schema._parts.is_view
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if (seen := DOOR["hand_over_operator"](self, args, kwargs)) is not NotImplemented:
+            return seen
         try:
             return self._run(*args, **kwargs)
         except TypeError:
@@ -116,6 +119,8 @@ class OpOverloadPacket:
         return iter(self.overloads())
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if (seen := DOOR["hand_over_operator"](self, args, kwargs)) is not NotImplemented:
+            return seen
         overloads = DEFINED.get(self.namespace, {}).get(self.__name__, ())
         if len(overloads) < 2:
             return self._run(*args, **kwargs)

@@ -83,3 +83,29 @@ def test_a_tensor_of_the_outside_is_read_as_the_graph_so_far_wrote_it():
 
             results = [step(t.ones(1)).item() for _ in range(2)]
             assert results == {"bool": [5, 14], "compared": [9, 20]}.get(name, [5, 17]), (name, t)
+
+
+def test_a_function_with_its_own_gradient_is_one_call_of_a_graph():
+    for t in (mt, torch):
+
+        class Scale(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, v, k=3):
+                ctx.save_for_backward(v)
+                return v * k
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 7 * ctx.saved_tensors[0], None
+
+        names, x = [], t.arange(3.0).requires_grad_()
+
+        def backend(module, inputs, names=names):
+            names += [n.name for n in module.graph.nodes if n.op != "get_attr"]
+            return module.forward
+
+        t.compile(lambda v, f=Scale: f.apply(v, 5).sum(), backend=backend, fullgraph=True)(
+            x
+        ).backward()
+        assert names == ["l_v_", "autograd_function_apply", "getitem", "sum_1", "output"]
+        assert x.grad.tolist() == [0, 7, 14]

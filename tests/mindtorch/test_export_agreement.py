@@ -1,6 +1,7 @@
 """torch.export of plain modules computes and refuses as torch's does."""
 
 import io
+from dataclasses import dataclass
 from importlib import import_module
 
 import pytest
@@ -52,6 +53,23 @@ def story(lib):
     yield refusal(lambda: lib.export.save(net, file))
     yield refusal(lambda: lib.export.export(net, [x]))
     yield refusal(lambda: lib.export.export(Branch(), (x,))) != "accepted"
+    for words in {"name": "k", "min": 5, "max": 2}, {"name": "k", "max": 0}, {"name": "a b"}:
+        yield refusal(lambda words=words: lib.export.Dim(**words))
+
+    @dataclass
+    class Pair:
+        a: object
+        b: object
+
+    class OnPair(lib.nn.Module):
+        def forward(self, p, q):
+            return Pair(p.a + p.b, p.a * q["X y"][0])
+
+    lib.export.register_dataclass(Pair, serialized_type_name="Pair")
+    pairs = lib.export.export(OnPair(), (Pair(x, x), {"X y": [x]}))
+    yield tuple(n.name for n in pairs.graph.nodes)
+    result = pairs.module()(Pair(x, x + 1), {"X y": [x]})
+    yield type(result).__name__, result.a.tolist(), result.b.tolist()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,5 +1,6 @@
 """Operators that users declare with torch.library are declared, called and refused as in torch."""
 
+import importlib
 from collections.abc import Sequence
 
 import pytest
@@ -171,5 +172,60 @@ def test_what_programs_ask_of_operators():
             if not isinstance(answers[name], t.Tensor):
                 answers[name] = str(answers[name]).replace("mindtorch.", "torch.")
         return answers
+
+    agree(run)
+
+
+def test_modes_classes_and_graphs_see_operators_and_not_what_these_run():
+    def run(t):
+        Tensor = t.Tensor
+        dbl = t.library.custom_op("seen::dbl", lambda x, k=2.0: x * k, mutates_args=(),
+                                  schema="(Tensor x, float k=2.) -> Tensor")  # fmt: skip
+        library = t.library.Library("seen2", "DEF")
+        library.define("cat(Tensor[] xs, int d=0) -> Tensor")
+        library.impl("cat", lambda xs, d=0: t.cat(xs, d), "CompositeImplicitAutograd")
+        names = []
+
+        def note(func, types, args=(), kwargs=None):
+            names.append((type(func).__name__, str(func), len(types), kwargs))
+
+        class Mode(t.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                note(func, types, args, kwargs)
+                return func(*args, **(kwargs or {}))
+
+        class Sub(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                note(func, types, args, kwargs)
+                return Tensor.__torch_function__.__func__(cls, func, types, args, kwargs or {})
+
+        class Refuses(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return NotImplemented
+
+        def plain(call):
+            return lambda x: call(x)
+
+        x, ops = t.ones(2), t.ops
+        calls = [
+            lambda x: ops.seen.dbl(x, 0.5), lambda x: ops.seen.dbl.default(x, k=0.5), dbl,
+            lambda x: ops.seen2.cat([x, x]), ops.aten.relu, ops.aten.relu.default,
+            lambda x: ops.aten.add.Tensor(x, 1, alpha=2),
+        ]  # fmt: skip
+        for call in calls:
+            with Mode():
+                call(x)
+            names.append(type(call(x.as_subclass(Sub))).__name__)
+            graph = importlib.import_module(f"{t.__name__}.fx").symbolic_trace(plain(call)).graph
+            nodes = [(n.name, str(n.target), n.args[1:], n.kwargs) for n in graph.nodes]
+            names.append(nodes[:-1])
+            try:
+                call(x.as_subclass(Refuses))
+            except TypeError as error:
+                names.append(str(error).partition(";")[0])
+        library._destroy()
+        return names
 
     agree(run)

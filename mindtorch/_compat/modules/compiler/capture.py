@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mindtorch._autograd.function import autograd_function_apply
 from mindtorch._autograd.grad_mode import LOCAL
 from mindtorch._compat.checks import SymInt
 from mindtorch._dispatch.overrides import _public
@@ -147,6 +148,20 @@ class DynamoRecorder(GraphRecorder):
 
     def value_of(self, value: object, version: int) -> object:
         return value.values[version] if isinstance(value, TracedInt) else value
+
+    def own_function(self, function: type[Any], args: Arguments, kwargs: Keywords) -> Any:
+        """One node, whose results are in a tuple."""
+        alone = False
+
+        def call(*args: object, **kwargs: object) -> Any:
+            nonlocal alone
+            result = function.apply(*args, **kwargs)
+            alone = isinstance(result, Tensor)
+            return (result,) if alone else result
+
+        spelling = "call_function", autograd_function_apply, (function, *args), kwargs
+        results = self.call(None, "", call, args, kwargs, spelling)
+        return results[0] if alone else results
 
     def lift(self, tensor: Tensor) -> Node:
         real = real_of(tensor)

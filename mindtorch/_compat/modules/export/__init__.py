@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from mindtorch.fx.node import Node, Target
 from mindtorch.fx.recorder import Arguments, Keywords, TracedTensor
 from mindtorch.library.symbols import GuardOnDataDependentSymNode
 from mindtorch.nn import Module
+from mindtorch.utils import _pytree as pytree
 from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
 from .._dynamo.exc import Unsupported, UserError
@@ -41,13 +43,13 @@ _NAMES = (
     "AdditionalInputs", "Constraint", "CustomDecompTable", "ExportBackwardSignature",
     "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature",
     "ShapesCollection", "UnflattenedModule", "default_decompositions", "draft_export",
-    "register_dataclass", "unflatten",
+    "unflatten",
 )  # fmt: skip
 _WHY = "mindtorch exports whole graphs alone"
 
 __path__ = __path__  # what is not here is in absent_modules.txt
-__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", "load", "save",
-           *_NAMES]  # fmt: skip
+__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", "load",
+           "register_dataclass", "save", *_NAMES]  # fmt: skip
 __getattr__ = refusals("torch.export", _WHY, _NAMES)
 
 
@@ -190,12 +192,14 @@ def _output_spec(output: object, leaf: object) -> OutputSpec:
 
 
 def _named_leaves(name: str, value: object) -> list[str]:
-    """The names of an argument's leaves: `x`, or `x_0`, `x_key` in containers."""
-    if isinstance(value, dict):
-        return [n for k, v in value.items() for n in _named_leaves(f"{name}_{k}", v)]
-    if isinstance(value, list | tuple):
-        return [n for i, v in enumerate(value) for n in _named_leaves(f"{name}_{i}", v)]
-    return [name]
+    """The names of an argument's leaves: `x`, or `x_0`, `x_key`, `x_field` in containers."""
+    return ["_".join([name, *map(_step, path)]) for path, _ in pytree.tree_leaves_with_path(value)]
+
+
+def _step(key: pytree.MappingKey | pytree.SequenceKey | pytree.GetAttrKey) -> str:
+    if isinstance(key, pytree.MappingKey):
+        return re.sub(r"[^a-zA-Z0-9]", "_", str(key.key)).lower()
+    return key.name.lower() if isinstance(key, pytree.GetAttrKey) else str(key.idx)
 
 
 def _argument_names(mod: Module, args: tuple[Any, ...]) -> list[str]:
@@ -255,6 +259,11 @@ def _parameters_first(mod: Module) -> dict[str, Any]:
     state = mod.state_dict(keep_vars=True)
     names = [n for n, _ in (*mod.named_parameters(), *mod.named_buffers()) if n in state]
     return {name: state[name] for name in dict.fromkeys([*names, *state])}
+
+
+def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
+    """Let instances of a dataclass be inputs and results of what is exported."""
+    pytree.register_dataclass(cls, serialized_type_name=serialized_type_name)
 
 
 def save(

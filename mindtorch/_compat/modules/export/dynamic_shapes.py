@@ -11,13 +11,20 @@ from mindtorch._tensor.tensor import Tensor
 
 
 class Dim:
-    """A size that may change from call to call, between `min` and `max`."""
+    """A size that may change from call to call, between `min` and `max`.
+
+    AssertionError for a name that is no identifier, and for a `max` that is not above `min`.
+    """
 
     AUTO: Dim
     DYNAMIC: Dim
     STATIC = None
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None):
+        if max is not None and max <= (min or 0):
+            raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
+        if not name.isidentifier():
+            raise AssertionError(f"Dim name must be a valid identifier, got {name}")
         self.__name__, self.min, self.max = name, min or 0, max
 
     def __repr__(self) -> str:
