@@ -24,6 +24,8 @@ class FisherSnedecor(Distribution):
 
     def __init__(self, df1: Parameter, df2: Parameter, validate_args: bool | None = None):
         shape = self._broadcast(df1=df1, df2=df2)
+        self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
+        self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
         super().__init__(shape, validate_args=validate_args)
 
     @property
@@ -42,8 +44,8 @@ class FisherSnedecor(Distribution):
         return 2 * df2.pow(2) * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2).pow(2) * (df2 - 4))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        above = Gamma(self.df1 * 0.5, self.df1).rsample(sample_shape)
-        below = Gamma(self.df2 * 0.5, self.df2).rsample(sample_shape)
+        above = self._gamma1.rsample(sample_shape)
+        below = self._gamma2.rsample(sample_shape)
         tiny = infinitesimal(below)
         below = below.clamp(min=tiny)
         return (above / below).clamp(min=tiny)

@@ -30,6 +30,7 @@ class StudentT(Distribution):
         validate_args: bool | None = None,
     ):  # fmt: skip
         shape = self._broadcast(df=df, loc=loc, scale=scale)
+        self._chi2 = Chi2(self.df)
         super().__init__(shape, validate_args=validate_args)
 
     @property
@@ -49,7 +50,7 @@ class StudentT(Distribution):
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         x = mindtorch.randn(shape, dtype=self.df.dtype, device=self.df.device)
-        z = Chi2(self.df).rsample(sample_shape)
+        z = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * x * mindtorch.rsqrt(z / self.df)
 
     def log_prob(self, value: Tensor) -> Tensor:

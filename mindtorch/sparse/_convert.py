@@ -152,15 +152,24 @@ def starts(outer: Tensor, size: int) -> Tensor:
 
 
 def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None) -> Tensor:
-    if blocksize is None or len(blocksize) != 2:
+    before = "dense"
+    if isinstance(tensor, SparseTensor):
+        before = "coo" if tensor._layout is sparse_coo else "sparse_compressed"
+    call = f"{before}_to_sparse_{LAYOUT_NAMES[kind][6:].lower()}"
+    if blocksize is None:
         raise RuntimeError(f"to_sparse: {LAYOUT_NAMES[kind]} needs a blocksize of two sizes")
-    high, wide = blocksize
+    sizes = [blocksize] * 2 if isinstance(blocksize, int) else list(blocksize)
+    if len(sizes) != 2:
+        raise RuntimeError(f"{call}: blocksize needs to be a tuple of size 2, but got {len(sizes)}")
+    high, wide = sizes
+    if high <= 0 or wide <= 0:
+        raise RuntimeError(f"{call}: blocksize needs to be positive, but got {sizes}")
     whole = dense(tensor) if isinstance(tensor, SparseTensor) else tensor
     rows, columns = whole.shape
     if rows % high or columns % wide:
         raise RuntimeError(
-            f"dense_to_sparse_{LAYOUT_NAMES[kind][6:].lower()}: tensor sparse size"
-            f" ({rows},{columns}) must be divisible by given blocksize ({high},{wide})"
+            f"{call}: tensor sparse size ({rows},{columns}) must be divisible by given blocksize"
+            f" ({high},{wide})"
         )
     blocks = whole.reshape((rows // high, high, columns // wide, wide)).permute(0, 2, 1, 3)
     if kind is sparse_bsc:

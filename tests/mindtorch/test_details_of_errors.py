@@ -217,6 +217,25 @@ type(t.nn.utils.rnn.pack_sequence([x])).__mro__[1].__name__
 encoder(t.zeros(2,3,4),src_key_padding_mask=t.zeros(2,4)>0)
 encoder(t.zeros(2,3,4),src_key_padding_mask=t.zeros(2,3,1)>0)
 encoder.train()(t.zeros(2,3,4),src_key_padding_mask=t.zeros(2,4)>0)
+t.vmap(lambda v:f.batch_norm(v,x[:3],x[3:],training=True))(t.zeros(4,2,3))
+t.vmap(lambda v:f.instance_norm(v,x[:3],x[3:]))(t.zeros(4,2,3,5))
+t.vmap(lambda v,a,b:f.batch_norm(v,a,b,training=True))(*[t.ones(4,2,3)]*3).shape
+t.distributions.StudentT(-x)
+t.distributions.FisherSnedecor(-1.,1.)
+t.distributions.FisherSnedecor(1.,2.).expand((2,))._gamma2
+tr.CorrCholeskyTransform()(t.zeros(2,4))
+tr.CorrCholeskyTransform()(t.zeros(5))
+tr.CorrCholeskyTransform().inv(t.zeros(2,3))
+t.stft(t.zeros(2,20),64,return_complex=True)
+t.stft(t.zeros(1,2,99),64,return_complex=True)
+t.stft(t.zeros(1,2,99),64,return_complex=True,center=False)
+t.stft(t.zeros(()),64,return_complex=True)
+t.stft(t.zeros(1,1,2,99),64,return_complex=True)
+t.eye(4).to_sparse().to_sparse_bsr((3,3))
+t.eye(4).to_sparse_csr().to_sparse_bsc((3,3))
+t.eye(4).to_sparse_bsr((0,3))
+t.eye(4).to_sparse_bsr((2,))
+t.eye(4).to_sparse_bsr(2).values()
 """
 
 
@@ -226,7 +245,8 @@ def test_calls_that_do_not_fit(call):
     def run(t, _):
         layer = t.nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
         names = {
-            "t": t, "x": t.arange(6.0), "encoder": t.nn.TransformerEncoder(layer, 1).eval(),
+            "t": t, "f": t.nn.functional, "tr": t.distributions.transforms, "x": t.arange(6.0),
+            "encoder": t.nn.TransformerEncoder(layer, 1).eval(),
             "n": lambda rows: t.nested.nested_tensor(rows, layout=t.jagged),
         }  # fmt: skip
         return re.sub(r"\bj\d+", "j", str(eval(call, names)))

@@ -14,6 +14,7 @@ from ..._tensor.tensor import Tensor
 from ..._tensor.types import Shape
 from .. import constraints
 from ..constraints import Constraint
+from ..distribution import tril_matrix_to_vec, vec_to_tril_matrix
 from .base import Transform
 from .elementwise import clipped_sigmoid
 
@@ -138,13 +139,13 @@ class CorrCholeskyTransform(_Plain):
     def _call(self, x: Tensor) -> Tensor:
         eps = mindtorch.finfo(x.dtype).eps
         partial = x.tanh().clamp(min=-1 + eps, max=1 - eps)
-        return _rows_from_partial(_strict(partial))
+        return _rows_from_partial(vec_to_tril_matrix(partial, -1))
 
     def _inverse(self, y: Tensor) -> Tensor:
         left = 1 - (y * y).cumsum(-1)
         eps = mindtorch.finfo(y.dtype).eps
         before = _pad(left[..., :-1], (1, 0), value=1.0).clamp(min=eps)
-        partial = _from_strict(y.tril(-1)) / _from_strict(before).sqrt()
+        partial = tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(before, -1).sqrt()
         return ((partial).log1p() - (-partial).log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -168,21 +169,6 @@ class CorrCholeskyTransform(_Plain):
             raise ValueError("Input is not square")
         n = shape[-1]
         return (*shape[:-2], n * (n - 1) // 2)
-
-
-def _strict(vector: Tensor) -> Tensor:
-    n = _order(vector.shape[-1])
-    rows, columns = mindtorch.tril_indices(n, n, -1, device=vector.device)
-    places = mindtorch.zeros((n, n), dtype=mindtorch.long, device=vector.device)
-    places[rows, columns] = mindtorch.arange(rows.shape[0], device=vector.device)
-    return vector[..., places].tril(-1)
-
-
-def _from_strict(matrix: Tensor) -> Tensor:
-    n = matrix.shape[-1]
-    rows, columns = mindtorch.tril_indices(n, n, -1, device=matrix.device)
-    values: Tensor = matrix[..., rows, columns]
-    return values
 
 
 def _rows_from_partial(partial: Tensor) -> Tensor:

@@ -100,13 +100,12 @@ def stft(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """The transforms of windows of a signal, `[…, frequency, frame]`."""
-    if window is None:
-        warn_once(_NO_WINDOW.format(_LEAKAGE))
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
-    rows = self if self.ndim == 2 else aten.unsqueeze(self, 0)
-    if center:
-        rows = _reflected(rows, n_fft // 2, pad_mode) if self.ndim in (1, 2) else self
+    signal = _padded(self, n_fft // 2, pad_mode) if center else self
+    rows = aten.unsqueeze(signal, 0) if signal.ndim == 1 else signal
+    if window is None:
+        warn_once(_NO_WINDOW.format(_LEAKAGE))
     if return_complex is None and not (self.is_complex() or (window is not None
                                                              and window.is_complex())):  # fmt: skip
         raise RuntimeError(
@@ -120,13 +119,13 @@ def stft(
             " error.\nNote: you can still call torch.view_as_real on the complex output to recover"
             " the old return format."
         )
-    fault = "expected a 1D or 2D tensor" if self.ndim not in (1, 2) else ""
+    fault = "expected a 1D or 2D tensor" if signal.ndim not in (1, 2) else ""
     if self.dtype.category < FLOAT:
         fault = "expected a tensor of floating point or complex values"
     fault = fault or _fault(n_fft, rows.shape[1], hop, win, window)
     if fault:
         call = _called(
-            "stft", self, rows if self.ndim != 1 else rows[0], n_fft=n_fft, hop_length=hop,
+            "stft", self, signal, n_fft=n_fft, hop_length=hop,
             win_length=win, window=window, normalized=normalized, onesided=onesided,
             return_complex=return_complex, align_to_window=align_to_window,
         )  # fmt: skip
@@ -144,13 +143,13 @@ def stft(
     return built if return_complex is not False else aten.view_as_real(aten.contiguous(built))
 
 
-def _reflected(rows: Tensor, n: int, mode: str) -> Tensor:
-    if mode == "constant":
-        return aten.constant_pad_nd(rows, (n, n), 0)
+def _padded(signal: Tensor, n: int, mode: str) -> Tensor:
+    """A signal with `n` more at each end; its lines are the channels of one image."""
     from ..nn.pad import pad
 
-    # torch pads lines with a channel, and counts dimensions so where it refuses.
-    return aten.squeeze(pad(aten.unsqueeze(rows, 1), (n, n), mode), 1)
+    shape = (*[1] * (3 - signal.ndim), *signal.shape)
+    padded = pad(aten.view(signal, shape), (n, n), mode)
+    return aten.view(padded, padded.shape[-signal.ndim :])
 
 
 @composite(

@@ -192,11 +192,23 @@ def normalized_by(
     return out, batch_mean, rstd
 
 
+_SHARED = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be"
+    " updated in place, were not batched.\nIf you are using a module and do not need eval mode,"
+    " please set `track_running_stats` to be False.If you are using a prebuilt module and do not"
+    " need eval mode, please see the functorch website for resources on how to patch your module"
+    " to work with vmap"
+)
+
+
 def _move(
     mean: Tensor | None, var: Tensor | None, batch_mean: Tensor, rstd: Tensor, momentum: float,
     eps: float, unbiased: float,
 ) -> None:  # fmt: skip
     """Move running statistics; the variance is the unbiased one, batches use the biased one."""
+    stay = any(t is not None and not hasattr(t, "_level") for t in (mean, var))
+    if hasattr(batch_mean, "_level") and stay:  # a batch of vmap
+        raise RuntimeError(_SHARED)
     if mean is not None:
         _moved(mean, batch_mean, momentum)
     if var is not None:
