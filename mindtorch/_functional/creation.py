@@ -604,6 +604,7 @@ def _factory(name: str) -> None:
     """`torch.name` of a row that makes a tensor from numbers, with what torch's factories take."""
 
     ends = name.endswith("space")
+    order = [a.name for a in OPS[name].schema.args if not a.keyword_only]
 
     def make(
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -613,6 +614,8 @@ def _factory(name: str) -> None:
             _refuse_ends(name, args)
             args = tuple(map(_number, args))
             names = {k: _number(v) for k, v in names.items()}
+        if not names.keys() <= set(order[len(args) : len(args) + len(names)]):
+            raise TypeError(f"{name}(): no signature leaves out what comes before {[*names]}")
         kind = kind_of(name, dtype, out)
         result = row_entry(name)(*args, dtype=kind, device=resolve(device), **names)
         if out is not None:
