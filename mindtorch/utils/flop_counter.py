@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL
@@ -57,6 +58,18 @@ def _convolution(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterato
 def _weight_grad(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
     """torch counts the products of channels of different groups, too."""
     yield "convolution_backward", flops * args["groups"]
+
+
+def _convolution_backward(
+    grad: Tensor, x: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any,
+    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
+) -> int:  # fmt: skip
+    """What the gradients of the input and of the weight take; groups count in the first alone."""
+    met = (x if transposed else grad).shape
+    places = 2 * met[0] * prod(met[2:])
+    channels = x.shape[1] * grad.shape[1]
+    of_weight = channels * prod(weight.shape[2:])
+    return int(places * (output_mask[0] * weight.numel() + output_mask[1] * of_weight))
 
 
 # Rows that torch's operators of other names compute.
@@ -138,6 +151,9 @@ class FlopCounterMode(TorchDispatchMode):
             else:
                 shapes = _shapes(args), _shapes(kwargs), _shapes(result)
                 yield packet, custom(*shapes[0], **shapes[1], out_shape=shapes[2])
+            return
+        if packet is namespace("aten").convolution_backward:
+            yield packet, _convolution_backward(*args, **kwargs)
             return
         name, arguments = _called(func, args, kwargs)
         for operator, flops in _counts(name, arguments, [*sized([result])]):

@@ -325,6 +325,28 @@ def test_modes_and_counters_see_operators_of_users():
     assert _seen_of_user(mindtorch, "seen_of_user") == _seen_of_user(torch, "seen_of_user")
 
 
+def _flops_of_convolutions(t):
+    counters = importlib.import_module(f"{t.__name__}.utils.flop_counter")
+    counted = []
+    for name, sizes, words in (
+        ("conv2d", ((2, 4, 5, 5), (6, 4, 3, 3)), {"padding": 1}),
+        ("conv2d", ((2, 4, 5, 5), (6, 2, 3, 3)), {"groups": 2, "stride": 2}),
+        ("conv1d", ((2, 4, 5), (3, 4, 2)), {}), ("conv3d", ((1, 2, 4, 4, 4), (3, 2, 2, 2, 2)), {}),
+        ("conv_transpose2d", ((2, 4, 5, 5), (4, 3, 3, 3)), {"stride": 2}),
+    ):  # fmt: skip
+        for wanted in ((True, True), (False, True), (True, False)):
+            x, w = (t.ones(s, requires_grad=r) for s, r in zip(sizes, wanted, strict=True))
+            with counters.FlopCounterMode(display=False) as counter:
+                getattr(t.nn.functional, name)(x, w, **words).sum().backward()
+            counts = counter.get_flop_counts()["Global"]
+            counted.append({str(operator): flops for operator, flops in counts.items()})
+    return counted
+
+
+def test_operations_of_convolutions_and_of_their_gradients_are_counted_as_by_torch():
+    assert _flops_of_convolutions(mindtorch) == _flops_of_convolutions(torch)
+
+
 # What operators torch runs for these, by name, forwards and backwards.
 OPERATORS = {
     "factories": "[t.rand(2), t.randn(2), t.empty(2), t.randint(3, (2,)), t.randperm(3), t.eye(2),"
