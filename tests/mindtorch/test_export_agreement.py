@@ -56,6 +56,10 @@ def story(lib):
     for words in {"name": "k", "min": 5, "max": 2}, {"name": "k", "max": 0}, {"name": "a b"}:
         yield refusal(lambda words=words: lib.export.Dim(**words))
 
+    shapes = ({0: batch}, {0: batch})
+    yield refusal(lambda: lib.export.export(net, (x,), dynamic_shapes=shapes))[1]
+    yield refusal(fixed.module().train), refusal(fixed.module().eval)
+
     @dataclass
     class Pair:
         a: object

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import Graph, GraphModule
@@ -190,11 +190,18 @@ def _module_of(program: ExportedProgram, check: bool) -> GraphModule:
     codegen = _CallCodeGen(names[:count], names[count:], [str(n.target) for n in inputs])
     graph.set_codegen(codegen)
     module = GraphModule(root, graph)
+    for name in ("train", "eval"):
+        module.__dict__[name] = partial(_refuse_mode, name)
     if words := names[count:]:
         module.register_forward_pre_hook(partial(_check_keywords, count, words), with_kwargs=True)
     module.__dict__["_in_spec"] = program.call_spec.in_spec
     module.__dict__["_out_spec"] = program.call_spec.out_spec
     return module
+
+
+def _refuse_mode(name: str, mode: bool = True) -> NoReturn:
+    """NotImplementedError: layers' modes are those that a program was exported in."""
+    raise NotImplementedError(f"Calling {name}() is not supported yet.")
 
 
 def _check_keywords(
