@@ -6,7 +6,9 @@ import importlib
 import io
 import os
 import pickle
+import pickletools
 import sys
+import warnings
 import zipfile
 from collections import Counter, OrderedDict
 from types import ModuleType
@@ -195,6 +197,8 @@ def _read(
     start = file.tell()
     if not zipfile.is_zipfile(file):
         file.seek(start)
+        if strict:
+            _refuse_operands(file)
         try:
             return read_legacy(file, where, kind, options, _strictly if strict else _plainly)
         except EOFError:  # torch's own unpickler says no more
@@ -203,6 +207,44 @@ def _read(
         archive = Archive(opened, mapped)
         storages = _Zipped(archive, where)
         return kind(io.BytesIO(archive.pickle()), storages, **options).everything()
+
+
+_OPERANDS = (
+    "GLOBAL NEWOBJ REDUCE BUILD APPEND APPENDS SETITEM SETITEMS MARK TUPLE TUPLE1 TUPLE2 TUPLE3"
+    " NONE NEWFALSE NEWTRUE EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET BININT BININT1 BININT2"
+    " BINFLOAT BINUNICODE SHORT_BINSTRING BINPERSID BINGET LONG_BINGET BINPUT LONG_BINPUT LONG1"
+    " PROTO STOP"
+)
+
+
+def _refuse_operands(file: BinaryIO) -> None:
+    """UnpicklingError for an operand that files which are not trusted may not have.
+
+    KeyError, as torch's, for a value that was not kept before.
+    """
+    start = file.tell()
+    memo: set[object] = set()
+    try:
+        for operand, argument, _ in pickletools.genops(file):
+            if operand.name not in _OPERANDS.split():
+                raise _refusal(f"Unsupported operand {ord(operand.code)}")
+            if operand.name == "PROTO" and argument != 2:
+                warnings.warn(_OTHER_PROTOCOL.format(argument), stacklevel=4)
+            if operand.name.endswith("BINPUT"):
+                memo.add(argument)
+            if operand.name.endswith("BINGET") and argument not in memo:
+                raise KeyError(argument)
+    except ValueError:
+        pass  # no pickle: its reader says so
+    finally:
+        file.seek(start)
+
+
+_OTHER_PROTOCOL = (
+    "Detected pickle protocol {} in the checkpoint, which was not the default pickle protocol used"
+    " by `torch.load` (2). The weights_only Unpickler might not support all instructions"
+    " implemented by this protocol, please file an issue for adding support if you encounter this."
+)
 
 
 def _strictly(error: Exception, head: bytes) -> Exception:

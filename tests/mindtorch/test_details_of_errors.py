@@ -1,6 +1,7 @@
 """Details met in programs written by others: results, words of errors and warnings, as torch's."""
 
 import io
+import pickle
 import re
 import warnings
 
@@ -236,6 +237,10 @@ t.eye(4).to_sparse_csr().to_sparse_bsc((3,3))
 t.eye(4).to_sparse_bsr((0,3))
 t.eye(4).to_sparse_bsr((2,))
 t.eye(4).to_sparse_bsr(2).values()
+load(pickle.dumps({"a": 1}, 4))
+load(pickle.dumps({"a": 1}, 2))
+load(pickle.dumps(3, 0))
+load(b"hello world")
 """
 
 
@@ -245,6 +250,7 @@ def test_calls_that_do_not_fit(call):
     def run(t, _):
         layer = t.nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
         names = {
+            "load": lambda data: t.load(io.BytesIO(data)), "pickle": pickle,
             "t": t, "f": t.nn.functional, "tr": t.distributions.transforms, "x": t.arange(6.0),
             "encoder": t.nn.TransformerEncoder(layer, 1).eval(),
             "n": lambda rows: t.nested.nested_tensor(rows, layout=t.jagged),
