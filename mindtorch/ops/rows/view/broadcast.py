@@ -12,6 +12,7 @@ from ...._tensor.recording import unrepeatable
 from ...limits import refuse_views
 from ...rules import broadcast_all
 from ...samples import views as view_samples
+from ...stream_text import streamed
 from ...words import *
 
 composite(
@@ -69,7 +70,8 @@ def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     for t in tensors:
         if t.ndim > 1:
             raise RuntimeError(
-                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}"
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                + streamed(t)
             )
     swap = indexing == "xy" and len(tensors) > 1
     order = (tensors[1], tensors[0], *tensors[2:]) if swap else tuple(tensors)
