@@ -550,8 +550,9 @@ class Graph:
         kwargs: dict[str, Any] | None = None,
         type_expr: object = None,
     ) -> Node:
-        """A call of a module below the graph's."""
-        self._warn_if_absent(module_name, "module")
+        """A call of a module below the graph's; AttributeError where it has none of the name."""
+        if self.owning_module is not None:
+            self.owning_module.get_submodule(module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def _warn_if_absent(self, name: str, what: str) -> None:

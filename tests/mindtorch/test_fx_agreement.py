@@ -287,3 +287,15 @@ def explanations(lib):
 def test_failures_are_explained_as_in_torch():
     for ours, theirs in zip(explanations(mindtorch), explanations(torch), strict=True):
         assert str(ours).replace("mindtorch", "torch") == str(theirs)
+
+
+@pytest.mark.parametrize("name", ["nope", "first.nope", "factor", ""])
+def test_a_call_of_a_module_that_is_not_there_is_refused(name):
+    def run(lib):
+        graph = fx(lib).symbolic_trace(lib.nn.Sequential(lib.nn.ReLU())).graph
+        try:
+            return graph.call_module(name).op
+        except AttributeError as error:
+            return str(error)
+
+    assert run(mindtorch) == run(torch)
