@@ -234,11 +234,15 @@ def test_bad_arguments_are_named(alone):
         dist.all_reduce(torch.ones(1, device="meta"))
 
 
+ALONE = {"init_method": "tcp://localhost:1", "world_size": 1, "rank": 0}
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ({"backend": "nccl"}, "Distributed package doesn't have NCCL built in"),
-        ({"backend": "foo"}, "Unknown backend type foo"),
+        ({"backend": "nccl", **ALONE}, "Distributed package doesn't have NCCL built in"),
+        ({"backend": "foo", **ALONE}, "Unknown backend type foo"),
+        ({"backend": "foo"}, "RANK expected, but not set"),
         ({"init_method": "ftp:///x"}, "No rendezvous handler for ftp://"),
         ({"init_method": "tcp://h:1", "world_size": 2, "rank": 2}, "rank 2: expected 0 to 1"),
         ({"world_size": 1, "rank": 0}, "MASTER_ADDR expected, but not set"),
