@@ -237,11 +237,11 @@ def export(
     pairs = [*zip(names, args, strict=True), *words.items()]
     leaf_names = [n for name, value in pairs for n in _named_leaves(name, value)]
     tensors = {n: v for n, v in zip(leaf_names, leaves, strict=True) if isinstance(v, Tensor)}
-    given = len([*names, *words])
-    if isinstance(dynamic_shapes, tuple | list) and len(dynamic_shapes) != given:
+    count = len([*names, *words])
+    if isinstance(dynamic_shapes, tuple | list) and len(dynamic_shapes) != count:
         raise UserError(
             "Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has"
-            f" {given} elements, but `dynamic_shapes` has {len(dynamic_shapes)} elements"
+            f" {count} elements, but `dynamic_shapes` has {len(dynamic_shapes)} elements"
         )
     sizes = sizes_of(dynamic_shapes, [*names, *words], tensors)
     exporter = _Exporter(mod, leaf_names, leaves, sizes)
