@@ -146,3 +146,14 @@ REFUSED = {
 def test_refusals_and_what_is_left_are_torchs():
     for call in REFUSED.values():
         agree(call)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0), (0, 3), (3, 0), (0, 2, 2)])
+def test_factors_of_nothing_have_torchs_shapes(dtype, shape):
+    def run(t):
+        a = t.zeros(shape, dtype=getattr(t, dtype))
+        parts = (*t.linalg.lu_factor(a), *t.linalg.lu(a), *t.linalg.svd(a), *t.linalg.qr(a))
+        return [(tuple(p.shape), str(p.dtype).rpartition(".")[2]) for p in parts]
+
+    assert run(mindtorch) == run(pytest.importorskip("torch"))

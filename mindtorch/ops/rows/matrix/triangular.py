@@ -234,7 +234,7 @@ def _by_columns(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
     """Doolittle's columns with the largest element as pivot, for all matrices at once."""
     built, (m, n) = A.copy(), A.shape[-2:]
     k = min(m, n)
-    flat = built.reshape(-1, m, n)
+    flat = built.reshape(prod(A.shape[:-2]), m, n)
     pivots = np.tile(np.arange(1, k + 1, dtype=np.int32), (flat.shape[0], 1))
     info = np.zeros(flat.shape[0], np.int32)
     each = np.arange(flat.shape[0])
@@ -346,7 +346,7 @@ def _order(pivots: Tensor, m: int) -> Tensor:
 
 
 def _order_cpu(pivots: Array, m: int) -> Array:
-    exchanges = pivots.reshape(-1, pivots.shape[-1]).astype(np.int64) - 1
+    exchanges = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1]).astype(np.int64) - 1
     order = np.tile(np.arange(m), (len(exchanges), 1))
     each = np.arange(len(exchanges))
     for i, other in enumerate(exchanges.T):
