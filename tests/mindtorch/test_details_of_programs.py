@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mindtorch
+from mindtorch._compat import warn_once
 from mindtorch.ops.spec import aten
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
@@ -497,8 +498,9 @@ def test_a_plain_method_takes_functions_over():
 )
 def test_what_torch_deprecates_is_warned_of(call):
     def run(t, dev):
-        if t is torch:  # it says this once in a process, and another test may have heard it
-            torch.storage._reset_warn_typed_storage_removal()
+        # Both say this once in a process, and another test may have heard it.
+        torch.storage._reset_warn_typed_storage_removal()
+        warn_once._warned.clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             call(t, dev)

@@ -16,7 +16,7 @@ from mindtorch.ops.spec import OPS
         ("add", "(input, other, *, alpha=1, out=None)"),
         ("matmul", "(input, other, *, out=None)"),
         ("div", "(input, other, *, out=None)"),
-        ("softmax", "(input, dim, *, dtype=None, out=None, axis=None)"),
+        ("softmax", "(input, dim, dtype=None, *, out=None, axis=None)"),
     ],
 )
 def test_a_function_shows_its_required_arguments_without_a_default(function, signature):

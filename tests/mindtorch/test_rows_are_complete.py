@@ -73,7 +73,7 @@ NOTHING_COMPUTED = frozenset((
     "frombuffer", "from_file", "are_deterministic_algorithms_enabled",
     "set_deterministic_debug_mode",
     "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode",
-    "set_default_tensor_type", "eig", "matrix_rank", "symeig",
+    "set_default_tensor_type", "eig", "lstsq", "matrix_rank", "solve", "symeig",
     "detach_", "apply_", "cuda", "is_contiguous", "is_pinned", "is_same_size", "is_set_to",
     "is_shared", "item", "module_load", "numpy", "pin_memory", "record_stream", "resize_",
     "resize_as_", "set_",

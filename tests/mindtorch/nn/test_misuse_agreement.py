@@ -181,6 +181,7 @@ def test_errors_of_arguments_name_the_class_that_torch_names():
                     getattr(getattr(getattr(t, name), method, None), "__qualname__", "")
                     for t in (ours, theirs)
                 ]
-                if names[0] != names[1] and "object." not in names[1]:
+                # A compiled module of torch's wraps Module.__init__ for the rest of the process.
+                if names[0] != names[1] and not re.search(r"object\.|<locals>", names[1]):
                     different.append((place, *names))
     assert different == []

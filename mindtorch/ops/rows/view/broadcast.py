@@ -50,8 +50,6 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
 )
 def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
-    if not tensors:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         unrepeatable()
         warn_once(
@@ -59,6 +57,8 @@ def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
             " argument."
         )
         indexing = "ij"
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
