@@ -38,8 +38,7 @@ class GraphTask(NamedTuple):
         return seen if self.needed is None else seen & (self.needed | self.captured.keys())
 
 
-# Set by the modes that see operators: gradients of a row that are one operator in torch, and the
-# gradient that a pass starts with.
+# Set by the modes that see operators: gradients of a row that are one operator in torch.
 WHOLE: dict[str, Callable[[Any, Sequence[Any]], Any]] = {}
 _CYCLES = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter"
@@ -341,7 +340,7 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     return roots
 
 
-def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor | None = None) -> Tensor:
+def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor) -> Tensor:
     if grad is None:
         if geom.numel != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -350,7 +349,7 @@ def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor | Non
                 "grad can be implicitly created only for real scalar outputs but got"
                 f" {geom.dtype!r}"
             )
-        if MODES.active and LOCAL.dispatches and tensor is not None:
+        if MODES.active and LOCAL.dispatches:
             return DOOR["through_mode"]("ones_like", tensor)
         return OPS["ones"].entry("aten")(geom.shape, geom.dtype, geom.device)
     if not isinstance(grad, Tensor):

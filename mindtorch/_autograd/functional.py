@@ -133,9 +133,8 @@ def vjp(
             "The vector v can only be None if the user-provided function returns a single Tensor"
             " with a single element."
         )
-    weights = (
-        [aten.ones_like(o) for o in outs] if v is None else _vector(v, outs, isinstance(raw, tuple))
-    )
+    several = isinstance(raw, tuple)
+    weights = [aten.ones_like(o) for o in outs] if v is None else _vector(v, outs, several)
     vjps = _gradients(outs, leaves, weights, create_graph)
     return _detached(raw, create_graph), _like(inputs, vjps)
 
@@ -155,8 +154,8 @@ def jvp(
             "The vector v can only be None if the input to the user-provided function is a single"
             " Tensor with a single element."
         )
-    vectors: Any = None if v is None else _vector(v, leaves, isinstance(inputs, tuple))
-    vectors = [aten.ones_like(t) for t in leaves] if vectors is None else vectors
+    several = isinstance(inputs, tuple)
+    vectors = [aten.ones_like(t) for t in leaves] if v is None else _vector(v, leaves, several)
     weights = tuple(aten.zeros_like(o).requires_grad_() for o in outs)
     pulled = _gradients(outs, leaves, weights, True)
     product = _gradients(pulled, weights, vectors, create_graph)

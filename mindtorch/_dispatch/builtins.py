@@ -14,7 +14,7 @@ from typing import Any
 
 from .._compat.argument_errors import SIGNS, explained
 from .._tensor.slots import TensorSlots, builtin, descriptor, explain_by
-from .._tensor.subclass import ASKING_OPERATORS
+from .._tensor.subclass import ASKING_OPERATORS, OURS
 
 # Functions of torch that are written in Python there: they hand on what has a default by name.
 FUNCTIONS = frozenset((
@@ -125,9 +125,7 @@ def _explain(
 
     Calls of mindtorch itself may give what torch's parser refuses: None among indices.
     """
-    caller = sys._getframe(1)
-    internal = caller.f_globals.get("__name__", "").startswith("mindtorch.")
-    if internal or caller.f_code.co_filename[:11] == "<mindtorch " or not isinstance(error, SIGNS):
+    if not isinstance(error, SIGNS) or sys._getframe(1).f_code.co_filename.startswith(OURS):
         return None
     space = getattr(owner, "__name__", "").rpartition(".")[2]
     full = (

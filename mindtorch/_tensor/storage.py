@@ -125,6 +125,7 @@ def _opened(path: str, shared: bool, nbytes: int) -> int:
 class UntypedStorage:
     """Bytes without a dtype: `UntypedStorage(nbytes)`, or what `tensor.untyped_storage()` gives."""
 
+    __module__ = "mindtorch.storage"
     _storage: Storage
     device: Any
     filename: str | None = None  # of a storage whose writes reach a file

@@ -78,7 +78,8 @@ def showing(slot: Any) -> Any:
 
 
 # Properties whose values are tensors, so that a class that gives its own kind gives it here too.
-OURS = (os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "<mindtorch")
+# How files of ours begin, as code objects name them: by the path that was imported.
+OURS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<mindtorch")
 _SETTABLE = frozenset(("data", "grad", "names", "requires_grad"))
 # Methods that torch has in Python: what they take is handed on by name.
 _BY_NAME: dict[str, dict[str, object]] = {

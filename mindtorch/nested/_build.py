@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import mindtorch
 
-from .._compat.warn_once import warn_once
 from .._functional.queries import jagged, strided
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
@@ -52,13 +51,6 @@ def nested_tensor(
     if isinstance(tensor_list, Tensor):
         raise TypeError(
             "Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor"
-        )
-    if not _is_jagged(layout):
-        warn_once(
-            "The PyTorch API of nested tensors is in prototype stage and will change in the near"
-            " future. We recommend specifying layout=torch.jagged when constructing a nested"
-            " tensor, as this layout receives active development, has better operator coverage, and"
-            " works with torch.compile."
         )
     samples = [_detached(s, dtype, device) for s in tensor_list]
     if len({s.dtype for s in samples}) > 1:

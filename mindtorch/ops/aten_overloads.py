@@ -9,8 +9,7 @@ from typing import Any
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
-from .._tensor.text_files import text_beside
-from .namespaces import OpOverload, namespace
+from .namespaces import OpOverload, declarations, namespace
 from .schema import ArgKind, Schema, SchemaArgument, parse
 from .spec import OPS, Op
 
@@ -45,8 +44,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 @cache
 def _table() -> dict[str, list[Schema]]:
     table: dict[str, list[Schema]] = {}
-    lines = text_beside(__file__, "aten_overloads.txt").splitlines()
-    for line in lines[1:]:
+    for line in declarations().values():
         schema = parse(f"{line} -> Tensor")
         table.setdefault(schema.name, []).append(schema)
     return table

@@ -221,11 +221,11 @@ def _aten(name: str) -> Callable[..., Any] | None:
 SCHEMAS: dict[str, FunctionSchema] = {}
 
 
-def _text_of(name: str, overload: str) -> str:
-    """An overload's declaration without its results; "" for one that is not in the table."""
-    full = name if overload == "default" else f"{name}.{overload}"
-    lines = text_beside(__file__, "aten_overloads.txt").splitlines()
-    return next((line for line in lines if line.partition("(")[0] == full), "")
+@cache
+def declarations() -> dict[str, str]:
+    """torch's overloads, `add.Tensor`, by name: their declarations without results."""
+    lines = text_beside(__file__, "aten_overloads.txt").splitlines()[1:]
+    return {line.partition("(")[0]: line for line in lines}
 
 
 def _schema_of_row(overload: OpOverload) -> FunctionSchema:
@@ -234,8 +234,8 @@ def _schema_of_row(overload: OpOverload) -> FunctionSchema:
     plain = name.removesuffix("_")
     row = next((OPS[n] for n in (f"{plain}.{kind}", plain, name) if n in OPS), None)
     if row is None:
-        text = _text_of(name, kind)
-        if not text:
+        text = declarations().get(name if kind == "default" else f"{name}.{kind}")
+        if text is None:
             raise AttributeError(f"{overload} has no schema: it is no row")
         return function_schema("aten", f"{text} -> Tensor")
     _, _, rest = row.text.partition("(")

@@ -6,7 +6,6 @@ import importlib
 import io
 import os
 import pickle
-import pickletools
 import sys
 import warnings
 import zipfile
@@ -209,12 +208,13 @@ def _read(
         return kind(io.BytesIO(archive.pickle()), storages, **options).everything()
 
 
-_OPERANDS = (
-    "GLOBAL NEWOBJ REDUCE BUILD APPEND APPENDS SETITEM SETITEMS MARK TUPLE TUPLE1 TUPLE2 TUPLE3"
-    " NONE NEWFALSE NEWTRUE EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET BININT BININT1 BININT2"
-    " BINFLOAT BINUNICODE SHORT_BINSTRING BINPERSID BINGET LONG_BINGET BINPUT LONG_BINPUT LONG1"
-    " PROTO STOP"
-)
+_OPERANDS = frozenset((
+    "GLOBAL", "NEWOBJ", "REDUCE", "BUILD", "APPEND", "APPENDS", "SETITEM", "SETITEMS", "MARK",
+    "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "NONE", "NEWFALSE", "NEWTRUE", "EMPTY_TUPLE",
+    "EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "BININT", "BININT1", "BININT2", "BINFLOAT",
+    "BINUNICODE", "SHORT_BINSTRING", "BINPERSID", "BINGET", "LONG_BINGET", "BINPUT",
+    "LONG_BINPUT", "LONG1", "PROTO", "STOP",
+))  # fmt: skip
 
 
 def _refuse_operands(file: BinaryIO) -> None:
@@ -222,11 +222,13 @@ def _refuse_operands(file: BinaryIO) -> None:
 
     KeyError, as torch's, for a value that was not kept before.
     """
+    import pickletools  # which older files alone need
+
     start = file.tell()
     memo: set[object] = set()
     try:
         for operand, argument, _ in pickletools.genops(file):
-            if operand.name not in _OPERANDS.split():
+            if operand.name not in _OPERANDS:
                 raise _refusal(f"Unsupported operand {ord(operand.code)}")
             if operand.name == "PROTO" and argument != 2:
                 warnings.warn(_OTHER_PROTOCOL.format(argument), stacklevel=4)

@@ -191,7 +191,7 @@ def test_graphs_have_sizes_that_change_as_symbols():
     def views(lib):
         return lambda x: x.view(x.shape[0], -1) * x.shape[1], [lib.ones(2, 3), lib.ones(4, 5)]
 
-    def made(lib):
+    def factories(lib):
         f = lambda x: x.sum() / x.shape[0] + lib.zeros(x.shape[0]).sum()  # noqa: E731
         return f, [lib.ones(n, 3) for n in (2, 3, 4)]
 
@@ -202,7 +202,7 @@ def test_graphs_have_sizes_that_change_as_symbols():
     def ranks(lib):
         return lambda x: x + 1, [lib.ones(3), lib.ones(2, 3), lib.ones(4, 3)]
 
-    for story in (views, made, branches, ranks):
+    for story in (views, factories, branches, ranks):
         both = []
         for lib in (mindtorch, torch):
             both.append(compiled_graphs(

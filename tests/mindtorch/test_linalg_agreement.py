@@ -156,4 +156,4 @@ def test_factors_of_nothing_have_torchs_shapes(dtype, shape):
         parts = (*t.linalg.lu_factor(a), *t.linalg.lu(a), *t.linalg.svd(a), *t.linalg.qr(a))
         return [(tuple(p.shape), str(p.dtype).rpartition(".")[2]) for p in parts]
 
-    assert run(mindtorch) == run(pytest.importorskip("torch"))
+    assert run(mindtorch) == run(pytest.importorskip("torch", reason="torch 2.13 is the oracle"))

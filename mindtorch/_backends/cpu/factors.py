@@ -15,7 +15,7 @@ import numpy as np
 from ..._tensor.dtype import COMPLEX, float32, float64
 from ..._tensor.geometry import Geometry
 from ..._tensor.types import Array
-from ...ops.rows.matrix.decompositions import is_vector, lapack, singular
+from ...ops.rows.matrix.decompositions import each_matrix, is_vector, lapack, singular
 from ...ops.rows.matrix.triangular import check_info
 from ...ops.spec import Op
 from .ufuncs import universal
@@ -133,15 +133,6 @@ def _eigh(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return run
 
 
-def _each(one: Callable[..., tuple[Array, ...]], a: Array, *rest: Any) -> tuple[Array, ...]:
-    """a function of one matrix, of each matrix of a batch."""
-    if a.ndim == 2:
-        return one(a, *rest)
-    results = [one(matrix, *rest) for matrix in a.reshape(-1, *a.shape[-2:])]
-    parts = (np.stack(part) for part in zip(*results, strict=True))
-    return tuple(part.reshape(*a.shape[:-2], *part.shape[1:]) for part in parts)
-
-
 def _svd(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     plain = op.kernels.cpu
     small = args[0].numel() and min(args[0].shape[-2:]) <= _MOST_ROWS
@@ -151,7 +142,7 @@ def _svd(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     def run(a: Array, full_matrices: bool, *driver: Any) -> Any:
         if not np.isfinite(a).all():
             return plain(a, full_matrices, *driver)
-        return _each(_svd_of_one, a, full_matrices)
+        return each_matrix(_svd_of_one, a, full_matrices)
 
     return run
 
@@ -216,7 +207,7 @@ def _eig(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
         return None
 
     def run(a: Array) -> Any:
-        return _each(_eig_of_one, a) if np.isfinite(a).all() else plain(a)
+        return each_matrix(_eig_of_one, a) if np.isfinite(a).all() else plain(a)
 
     return run
 

@@ -190,8 +190,6 @@ _TOP = ("Tensor", "dtype", "device", "Size", "Generator", "finfo", "iinfo", "mem
 _PLACES = {
     "mindtorch._autograd.function": "torch.autograd.function",
     "mindtorch._autograd.graph": "torch.autograd.graph",
-    "mindtorch._tensor.storage": "torch.storage",
-    "mindtorch.ops.rows.matrix.decompositions": "torch._C",
     "mindtorch._dispatch.dispatch_modes": "torch.utils._python_dispatch",
     "mindtorch._dispatch.overrides": "torch.overrides",
     "mindtorch.distributed._store": "torch.distributed",

@@ -7,6 +7,7 @@ elementwise, which is what torch compiles.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple, NoReturn
 
@@ -128,8 +129,9 @@ class BlockMask:
 
     def to_dense(self) -> Tensor:
         """1 for each block where something is seen, [B, H, Q blocks, K blocks]."""
-        return (self._seen() > 0).int()
+        return (self._seen > 0).int()
 
+    @cached_property
     def _seen(self) -> Tensor:
         """How many places of each block are seen."""
         mask = self.dense()
@@ -176,7 +178,7 @@ class BlockMask:
     def _blocks(self, full: bool, of_keys: bool) -> tuple[Tensor, Tensor]:
         """Of each row of blocks (each column, for keys): how many are seen, wholly or in part,
         and all their indices, these first; int32, [B, H, rows] and [B, H, rows, columns]."""
-        seen = self._seen()
+        seen = self._seen
         whole = seen == self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
         blocks = (whole if full else (seen > 0) & ~whole).int()
         if of_keys:

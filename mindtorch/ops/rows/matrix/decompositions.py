@@ -28,13 +28,23 @@ def lapack(name: str, dtype: np.dtype[Any]) -> Any:
     return find((name,), (np.empty(0, dtype),))[0]
 
 
+def each_matrix(
+    one: Callable[..., tuple[Array, ...]], a: Array, *rest: Any
+) -> tuple[Array, ...]:  # fmt: skip
+    """A function of one matrix, of each matrix of a batch `[*, m, n]` that is not empty."""
+    if a.ndim == 2:
+        return one(a, *rest)
+    results = [one(matrix, *rest) for matrix in a.reshape(-1, *a.shape[-2:])]
+    parts = (np.stack(part) for part in zip(*results, strict=True))
+    return tuple(part.reshape(*a.shape[:-2], *part.shape[1:]) for part in parts)
+
+
 class _LinAlgError(RuntimeError):
     """A matrix has no inverse or decomposition; the message names the operation."""
 
-    __module__ = f"{__name__.partition('.')[0]}._C"
+    __module__ = "mindtorch._C"  # torch's own names, in tracebacks
 
 
-_LinAlgError.__module__ = "mindtorch._C"  # torch's own names, in tracebacks
 LinAlgError = _LinAlgError
 
 

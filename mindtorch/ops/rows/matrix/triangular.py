@@ -14,6 +14,7 @@ from .decompositions import (
     check_shape,
     check_square,
     column_major,
+    each_matrix,
     in_columns,
     lapack,
 )
@@ -222,9 +223,7 @@ def _lu_cpu(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
     if not pivot or not A.size or A.size > A.shape[-1] * A.shape[-2] * _FEW_MATRICES:
         return _by_columns(A, pivot, check_errors)
     if A.ndim > 2:
-        each = [_lu_cpu(a, pivot, check_errors) for a in A.reshape(-1, *A.shape[-2:])]
-        parts = (np.stack(part) for part in zip(*each, strict=True))
-        return tuple(p.reshape(*A.shape[:-2], *p.shape[1:]) for p in parts)
+        return each_matrix(_lu_cpu, A, pivot, check_errors)
     built, pivots, info = lapack("getrf", A.dtype)(A)
     check_info("torch.linalg.lu_factor_ex", info, check_errors)
     return built, (pivots + 1).astype(np.int32, copy=False), np.asarray(info, np.int32)
