@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compiler.capture import counters
+from ..compiler.recorder import counters
 
 __all__ = ["counters", "is_compile_supported"]
 
