@@ -1,4 +1,4 @@
-"""Owns how a row says which dtypes torch's cpu lacks; other devices have kernels of their own.
+"""Owns how a row says which dtypes torch's kernels lack, on every device or on its cpu alone.
 
 A row's `unsupported` are groups of dtypes with what torch raises for them: a kernel's name, as in
 "addmm_impl_cpu_" not implemented for 'Bool', or another sentence. Source: torch 2.13 on cpu, each
@@ -39,21 +39,30 @@ class Refusal:
     """What torch raises for a dtype: a text, `{dtype}` in it its name, and the error's class.
 
     `first`: torch asks the first tensor's dtype alone in a pointwise row. `unless`: calls that
-    torch takes all the same.
+    torch takes all the same. `cpu_alone`: kernels of torch's other backends take the dtype.
     """
 
     text: str
     error: type[Exception] = RuntimeError
     first: bool = False
     unless: Callable[[Sequence[object]], bool] | None = None
+    cpu_alone: bool = False
 
 
 def kernel(
-    name: str, first: bool = False, unless: Callable[[Sequence[object]], bool] | None = None
+    name: str,
+    first: bool = False,
+    unless: Callable[[Sequence[object]], bool] | None = None,
+    cpu_alone: bool = False,
 ) -> Refusal:
     """The refusal of a kernel that has no code for a dtype."""
     text = f"\"{name}\" not implemented for '{{dtype}}'"
-    return Refusal(text, NotImplementedError, first, unless)
+    return Refusal(text, NotImplementedError, first, unless, cpu_alone)
+
+
+def halves_elsewhere(groups: str, name: str) -> dict[str, str | Refusal]:
+    """The dtypes that a kernel lacks on every device, and halves, which it lacks on cpu alone."""
+    return {groups: name, "half": kernel(name, cpu_alone=True)}
 
 
 def several_dtypes(args: Sequence[object]) -> bool:
@@ -103,9 +112,13 @@ def refuse_float8(name: str, args: Sequence[object]) -> None:
 
 
 def refuse(
-    unsupported: UnsupportedDtypes, infer: Callable[..., object] | None, args: Sequence[object]
+    unsupported: UnsupportedDtypes,
+    infer: Callable[..., object] | None,
+    args: Sequence[object],
+    device: str = "cpu",
 ) -> None:
-    """An error of torch's class and words where torch's cpu lacks the dtype of a call.
+    """An error of torch's class and words where a type of device lacks the dtype of a call; what
+    no backend of torch has is named by its cpu's kernel everywhere.
 
     The dtype is the operands' common one in pointwise rows, else that of the first tensor, or the
     one asked for where there is none; `args` has Geometries for tensors.
@@ -122,6 +135,8 @@ def refuse(
         )
         dtype = first if refusal.first else common
         if dtype is None or dtype not in dtypes(groups):
+            continue
+        if refusal.cpu_alone and device != "cpu":
             continue
         if refusal.unless is not None and refusal.unless(args):
             continue

@@ -560,24 +560,22 @@ def _body(op: Op) -> Any:
     @functools.wraps(body)
     def run(*args: Any, **kwargs: Any) -> Any:
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-        if (
-            tensors
-            and tensors[0]._geom.device.type == "cpu"
-            and tensors[0].dtype not in fitting_dtypes
-        ):
+        device = tensors[0]._geom.device.type if tensors else "meta"
+        if device != "meta" and (device, tensors[0].dtype) not in fitting_dtypes:
             op.bind()
             geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
             unsupported_dtypes.refuse(
-                op.dtypes.unsupported, op.infer, geoms if op.infer else [t._geom for t in tensors]
-            )
+                op.dtypes.unsupported, op.infer,
+                geoms if op.infer else [t._geom for t in tensors], device,
+            )  # fmt: skip
             alike = all(t.dtype is tensors[0].dtype for t in tensors)
             if op.infer is None and alike and not unsupported_dtypes.REFERENCES.passed:
-                fitting_dtypes.add(tensors[0].dtype)
+                fitting_dtypes.add((device, tensors[0].dtype))
         try:
             return body(*args, **kwargs)
         except ValueError:
             if tensors and tensors[0].dtype.itemsize != 2:  # halves are torch's cpu's own matter
-                unsupported_dtypes.refuse(op.dtypes.unsupported, None, [tensors[0]._geom])
+                unsupported_dtypes.refuse(op.dtypes.unsupported, None, [tensors[0]._geom], device)
             raise
 
     return run

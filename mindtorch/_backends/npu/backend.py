@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from aclnn_bindings import AclParameterError, ScalarSpec, lib
+from aclnn_bindings import ScalarSpec, lib
 
-from ..._compat import unsupported_dtypes
 from ..._tensor.device import device as Device
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
@@ -183,44 +182,11 @@ def launcher(
         )
         plans.by_key[_key([args[i] for i in numbers])] = plan
     run = make(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
-    if (error := _torchs_refusal(op, args)) is not None:
-        run = _explained(run, error)
     if dests is None and len(order) < len(outs):
         return _completed(op, run, order, outs)
     if order != sorted(order):
         return _reordered(run, order)
     return run
-
-
-def _torchs_refusal(op: Op, args: Sequence[Any]) -> Exception | None:
-    """What torch says of the call's dtype where its cpu has no kernel for it; None where it has.
-
-    Not of halves, which torch's cpu lacks more often than CANN.
-    """
-    geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
-    halves = any(g.__class__ is Geometry and g.dtype in _HALVES for g in geoms)
-    if halves or not op.dtypes.unsupported:
-        return None
-    try:
-        unsupported_dtypes.refuse(op.dtypes.unsupported, op.infer, geoms)
-    except (NotImplementedError, RuntimeError, TypeError) as error:
-        return error
-    return None
-
-
-_HALVES = unsupported_dtypes.dtypes("half")
-
-
-def _explained(run: Callable[..., Any], message: Exception) -> Callable[..., Any]:
-    """A call that CANN may refuse too: torch's words in front of CANN's."""
-
-    def explained(*args: Any) -> Any:
-        try:
-            return run(*args)
-        except AclParameterError as error:
-            raise type(message)(*message.args) from error
-
-    return explained
 
 
 def _numbers(op: Op, args: Sequence[Any]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from ...._compat.unsupported_dtypes import kernel
 from ...._tensor.dtype import int32, int64
 from ...._tensor.geometry import format_strides
 from ...complex_parts import in_pairs, is_real_below_double, rolled
@@ -573,7 +574,7 @@ composite(
 
 @composite(
     "trace(Tensor self) -> Tensor",
-    unsupported={"bool": "trace"},
+    unsupported={"bool": kernel("trace", cpu_alone=True)},
     samples=calls((Arg((3, 4)),), Sample((Arg((3,)),), error=True)),
     tolerance="accumulated",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from math import pi, sin
 
+from ...._compat.unsupported_dtypes import halves_elsewhere
 from ...._tensor.dtype import float32, int32, uint8
 from ...limits import reserve
 from ...words import *
@@ -146,7 +147,7 @@ def _row(mode: str) -> None:
         f"{name}(Tensor self, int[]? output_size, bool align_corners, Any scales_h=None,"
         " float? scales_w=None, *, Any scale_factors=None) -> Tensor",
         body,
-        unsupported={"bool signed half complex": "compute_index_ranges_weights"},
+        unsupported=halves_elsewhere("bool signed complex", "compute_index_ranges_weights"),
         samples=calls(
             (Arg((1, 2, 6, 5)), (3, 7), False),
             (Arg((1, 2, 6, 5), "float64"), (2, 2), True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...._compat.unsupported_dtypes import halves_elsewhere
 from ...words import *
 from .gates import logsigmoid
 from .reduction import get_enum, reduced, resolve_reduction
@@ -173,7 +174,7 @@ op(
 @composite(
     "multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? "
     "weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
-    unsupported={"bool whole half complex": "multi_margin_loss_cpu_kernel"},
+    unsupported=halves_elsewhere("bool whole complex", "multi_margin_loss_cpu_kernel"),
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3,), "int64", 0, 3)), (Arg((4,)), Arg((), "int64", 0, 3), 2)),
     tolerance="composite",
@@ -268,7 +269,7 @@ op(
 @composite(
     "multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? "
     "reduce=None, str reduction='mean') -> Tensor",
-    unsupported={"bool whole half complex": "multilabel_margin_loss_forward_out_frame"},
+    unsupported=halves_elsewhere("bool whole complex", "multilabel_margin_loss_forward_out_frame"),
     surface="nn",
     samples=calls((Arg((2, 4)), Arg((2, 4), "int64", values=((0, 2, -1, 1), (3, -1, 0, 0))))),
     tolerance="composite",

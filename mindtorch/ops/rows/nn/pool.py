@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ...._compat.unsupported_dtypes import UnsupportedDtypes, halves_elsewhere
 from ...choice import choose
 from ...rules import as_images
 from ...spec import Derivative
@@ -423,15 +424,19 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         " bool count_include_pad=True, int? divisor_override=None) -> Tensor"
     )
     names = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
-    lacking = "bool narrow complex" if n == 2 else "bool narrow half complex"
-    end = "" if n == 2 else "_out_frame"
+
+    def lacking(kernel_name: str) -> UnsupportedDtypes:
+        if n == 2:
+            return {"bool narrow complex": kernel_name}
+        return halves_elsewhere("bool narrow complex", f"{kernel_name}_out_frame")
+
     op(
         f"avg_pool{n}d(Tensor self, {settings}",
         infer=_avg_rule(n),
         cpu=_avg_cpu(n),
         aclnn=forward,
         grad={"self": _adjoint(f"avg_pool{n}d_backward", "self", names)},
-        unsupported={lacking: f"avg_pool{n}d{end}"},
+        unsupported=lacking(f"avg_pool{n}d"),
         samples=_avg_samples(n),
         oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d"),
         autocast="float32 on cpu" if n == 3 else "",
@@ -444,7 +449,7 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         cpu=_avg_back(n),
         aclnn=backward,
         grad={"grad_output": _adjoint(f"avg_pool{n}d", "", names), "self": flat},
-        unsupported={lacking: f"avg_pool{n}d_backward{end}"},
+        unsupported=lacking(f"avg_pool{n}d_backward"),
         tolerance="accumulated",
         surface="none",
         samples=calls(

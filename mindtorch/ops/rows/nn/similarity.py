@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from ...._compat.unsupported_dtypes import Refusal
+from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...rules import c_name
 from ...words import *
 
@@ -139,7 +139,7 @@ op(
 
 @composite(
     "pdist(Tensor input, float p=2.0) -> Tensor",
-    unsupported={"half": "pdist"},
+    unsupported={"half": kernel("pdist", cpu_alone=True)},
     surface="nn function",
     samples=calls((Arg((4, 3)),), (Arg((4, 3)), 1.0)),
     tolerance="accumulated",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf, isfinite, prod
 
-from ...._compat.unsupported_dtypes import Refusal
+from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...rules import broadcast, c_name, wrap_dims
 from ...words import *
 from .statistics import norm_grad
@@ -85,7 +85,7 @@ op(
 
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, Any compute_mode=None) -> Tensor",
-    unsupported={"half": "cdist"},
+    unsupported={"half": kernel("cdist", cpu_alone=True)},
     samples=calls(
         (Arg((3, 2)), Arg((4, 2), high=2.5)),
         (Arg((3, 2)), Arg((4, 2), high=2.5), 1.0),

@@ -812,7 +812,9 @@ op(
             grow(grad, self._geom, dim, keepdim), aten.isnan(self), 0
         )
     },
-    unsupported={"complex": Refusal("nansum on CPU does not support complex inputs")},
+    unsupported={
+        "complex": Refusal("nansum on CPU does not support complex inputs", cpu_alone=True)
+    },
     samples=calls(
         (Arg((2, 3)),),
         (Arg((3,), values=(1.0, float("nan"), 2.0), grad=False),),
