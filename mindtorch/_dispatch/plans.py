@@ -125,11 +125,36 @@ def device_of(op: Op, geoms: Sequence[Any]) -> Device:
             raise RuntimeError(
                 f"Tensor on device {g.device} is not on the expected device {device}!"
             )
-        raise RuntimeError(
-            "Expected all tensors to be on the same device, but found at least two devices,"
-            f" {device} and {g.device}!"
-        )
+        _refuse_devices(op, geoms, mixes, device, g)
     return device
+
+
+def _refuse_devices(
+    op: Op, geoms: Sequence[Any], mixes: bool, device: Device, other: Geometry
+) -> None:
+    """RuntimeError of tensors on two devices. torch looks at shapes and dtypes first where it
+    iterates over elements, at devices first elsewhere, and names the argument there.
+
+    `geoms`: destinations may stand in front of the arguments.
+    """
+    args = tuple(geoms[-len(op.schema.args) :])
+    if mixes:
+        _look_at_dtype(op, device, args)
+        infer(op, args)
+        difference = f"found at least two devices, {device} and {other.device}!"
+    else:
+        names = (
+            arg.name
+            for arg, value in zip(op.schema.args, args, strict=False)
+            if value is other or (value.__class__ is tuple and any(v is other for v in value))
+        )
+        name = next(names, "out")
+        backend = "NPU" if "npu" in (device.type, other.device.type) else "CPU"
+        difference = (
+            f"got {name} is on {other.device}, different from other tensors on {device} (when"
+            f" checking argument in method wrapper_{backend}__{op.base_name})"
+        )
+    raise RuntimeError(f"Expected all tensors to be on the same device, but {difference}")
 
 
 def infer(op: Op, geoms: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -607,6 +607,7 @@ def normal(
     first = next((v for v in (mean, std) if isinstance(v, Tensor)), None)
     if first is None:
         raise TypeError("normal: numbers for mean and std need a size; give size=(…)")
+    _float_dtype(first.dtype, "normal_kernel_cpu")
     shapes = {v.shape for v in (mean, std) if isinstance(v, Tensor)}
     shape = aten.broadcast_shapes(*shapes) if len(shapes) > 1 else first.shape
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)

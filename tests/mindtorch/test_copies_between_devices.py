@@ -46,3 +46,33 @@ def test_a_storage_changes_its_size_under_its_tensors(device):
     storage.resize_(48)
     assert tail.tolist() == [4.0, 5.0]
     assert len(storage) == 48
+
+
+MIXED = {
+    "mm": (lambda a, b, m: a.mm(b), "got mat2 is on cpu, different from other tensors on npu:0"),
+    "cat": (lambda a, b, m: mindtorch.cat([b, a]), "got tensors is on npu:0, .* tensors on cpu"),
+    "gather": (lambda a, b, m: a.gather(0, b.long()), r"in method wrapper_NPU__gather\)$"),
+    "add": (lambda a, b, m: a + b, "found at least two devices, npu:0 and cpu!"),
+    "sizes first": (lambda a, b, m: a + b[0, :1].expand(3), r"size of tensor a \(2\) must match"),
+    "masks first": (lambda a, b, m: mindtorch.where(b, a, a), "to be a boolean tensor"),
+    "values first": (lambda a, b, m: a.masked_fill_(m, b), "only supports a 0-dimensional value"),
+    "cpu's mask": (lambda a, b, m: a.masked_fill(m.cpu(), 1), "got mask on cpu and self on npu:0"),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_tensors_of_two_devices_are_refused_by_the_name_that_torch_gives(case):
+    call, message = MIXED[case]
+    a, b = mindtorch.eye(2, device="npu"), mindtorch.eye(2)
+    with pytest.raises(RuntimeError, match=message):
+        call(a, b, a > 0)
+
+
+def test_a_value_without_dimensions_may_be_the_cpus():
+    x = mindtorch.zeros(2, 2, device="npu")
+    mask = mindtorch.eye(2, device="npu") > 0
+    value = mindtorch.tensor(3.0, requires_grad=True)
+    filled = x.masked_fill(mask, value)
+    filled.sum().backward()
+    assert (filled.tolist(), value.grad.item()) == ([[3.0, 0.0], [0.0, 3.0]], 2.0)
+    assert x.masked_fill_(mask, mindtorch.tensor(2)).tolist() == [[2.0, 0.0], [0.0, 2.0]]

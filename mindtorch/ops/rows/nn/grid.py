@@ -313,7 +313,6 @@ def _grid_sampler(
 @composite(
     "grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', "
     "bool? align_corners=None) -> Tensor",
-    unsupported={"bool whole complex": "grid_sampler_2d_cpu_kernel_impl"},
     surface="nn",
     samples=calls(
         (Arg((1, 2, 4, 3)), Arg((1, 3, 2, 2), low=-1.2, high=1.2), "bilinear", "zeros", False),
@@ -344,4 +343,5 @@ def grid_sample(
     if align_corners is None:
         warn_of_alignment()
     how = _MODES.index(mode), _PADDINGS.index(padding_mode), bool(align_corners)
-    return _grid_sampler(input, grid, *how)
+    result: Tensor = aten.grid_sampler(input, grid, *how)
+    return result

@@ -50,7 +50,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         return input.mul_(0) if p == 1 else input.mul_(_noise(aten.empty_like(input), p))
     if p == 1:
         return input * 0
-    if input.device.type != "cpu":
+    if input.device.type != "cpu" and input.is_floating_point():
         return aten.native_dropout(input, p, training)[0]
     return input * _noise(aten.empty_like(input), p)
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from ...._tensor.recording import unrepeatable
 from ...limits import reserve
+from ...rules import scalar_name
 from ...words import *
 from .antialias import FILTERS, rounded, shrunk, shrunk_bytes
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -73,6 +74,8 @@ def interpolate(
     if mode == "area":
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1]
         return pool(input, tuple(sizes))
+    if not input.is_floating_point() and input.device.type != "meta":
+        _refuse_integers(input, mode, antialias)
     if not antialias and mode in _WEIGHTED and input.is_floating_point():
         factors = [None] * dims if scales is None else scales
         row = getattr(aten, f"upsample_{mode}{dims}d")
@@ -87,6 +90,21 @@ def interpolate(
         scale = None if scales is None else scales[i]
         result = resized(result, i + 2, out, scale, mode, bool(align_corners))
     return in_format_of(result, input) if mode.startswith("nearest") else result
+
+
+def _refuse_integers(input: Tensor, mode: str, antialias: bool) -> None:
+    """NotImplementedError in torch's words for all but the bytes of images and nearest places."""
+    nearest, flat = mode.startswith("nearest"), input.dim() == 4
+    if input.dtype is dt.uint8 and (nearest or flat):
+        return
+    if antialias:
+        kernel = "compute_index_ranges_weights"
+    elif flat and mode != "bicubic":
+        kernel = f"upsample_{'nearest' if nearest else mode}2d_channels_last"
+    else:
+        weights = "nearest" if nearest else "cubic" if flat else "linear"
+        kernel = f"compute_indices_weights_{weights}"
+    raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input.dtype)}'")
 
 
 def _check_mode(input: Tensor, mode: str, align_corners: bool | None) -> None:

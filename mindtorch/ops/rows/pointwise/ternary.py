@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...._tensor.dtype import FLOAT, INTEGER, uint8
+from ...._tensor.dtype import bool as bool_
 from ...choice import choose
 from ...complex_parts import is_real
 from ...limits import converted, in_dtype
-from ...rules import NUMBERS, Pointwise, c_name, pointwise, preserved, result_type
+from ...rules import NUMBERS, Pointwise, broadcast, c_name, pointwise, preserved, result_type
 from ...samples import FLOATS
 from ...spec import SHORT_FLOATS, in_dtypes, scalar
 from ...words import *
@@ -62,10 +63,33 @@ def _fillable(args: dict[str, Any]) -> bool:
     return not other and (dtype.itemsize < 8 or dtype.category == INTEGER)
 
 
+def _masked_shape(self: Geometry, mask: Geometry, value: Geometry | Number) -> Geometry:
+    """The rule of masked_fill; a value of the cpu may stand beside tensors of another device."""
+    if mask.dtype is not bool_:
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype"
+            f" {c_name(mask.dtype)}"
+        )
+    if isinstance(value, Geometry) and value.ndim:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    if mask.device is not self.device:
+        raise RuntimeError(
+            f"expected self and mask to be on the same device, but got mask on {mask.device} and"
+            f" self on {self.device}"
+        )
+    return self.fresh(broadcast(mask.shape, self.shape))
+
+
+_masked_shape.__dict__["mixes_devices"] = True
+
+
 op(
     "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
     summary="`value` where `mask` is true, else `self`.",
-    infer=lambda self, mask, value: _masked_shape(self, mask, value),
+    infer=_masked_shape,
     cpu=lambda self, mask, value, *, out: choose(
         mask, np.asarray(value).astype(self.dtype), self
     ),
@@ -94,24 +118,6 @@ op(
     inplace=True,
     overlaps=True,
 )  # fmt: skip
-
-
-def _masked_shape(self: Any, mask: Any, value: Tensor) -> Any:
-    from ...._tensor import dtype as dt
-    from ...rules import broadcast
-
-    if mask.dtype is not dt.bool:
-        raise RuntimeError(
-            "masked_fill_ only supports boolean masks, but got mask with dtype"
-            f" {c_name(mask.dtype)}"
-        )
-    if getattr(value, "ndim", 0):
-        raise RuntimeError(
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{value.ndim} dimension(s)."
-        )
-    shape = broadcast(mask.shape, self.shape)
-    return self.fresh(shape)
 
 
 def _clamp(self: Array, min: Number | None, max: Number | None, *, out: Geometry) -> Array:
