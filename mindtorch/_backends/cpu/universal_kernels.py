@@ -316,6 +316,33 @@ def _counts(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return run
 
 
+def _fused_sum(sign: int) -> Maker:
+    """`self + sign * alpha * other` rounded once, as torch's vectors compute it."""
+
+    def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+        function, alpha, kind = universal("fused"), args[2], out.dtype.np.type
+        if out.dtype not in _FULL or function is None or alpha == 1:
+            return None
+
+        def run(self: Array, other: Array, alpha: Number, into: Array | None = None) -> Array:
+            return function(other, kind(sign * alpha), self, into)
+
+        return run
+
+    return make
+
+
+def _fused_product(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function, kind = universal("fused"), out.dtype.np.type
+    if out.dtype not in _FULL or function is None:
+        return None
+
+    def run(self: Array, a: Array, b: Array, value: Number, into: Array | None = None) -> Array:
+        return function(a if value == 1 else kind(value) * a, b, self, into)
+
+    return run
+
+
 def _gates(name: str) -> Maker:
     return lambda op, args, out: universal(name) if out.dtype is float32 else None
 
@@ -337,6 +364,9 @@ _MAKERS: dict[str, Maker] = {
     "_pdist_forward": _pairs,
     "_rows_of_pivots": _exchanged,
     "_searchsorted": _searched,
+    "add": _fused_sum(1),
+    "addcmul": _fused_product,
+    "sub": _fused_sum(-1),
     "_reflected": _reflected,
     "median": _median(False),
     "median.dim": _along("middle", False),

@@ -386,6 +386,34 @@ void exchanged(char** args, const intptr_t* sizes, const intptr_t* steps, void*)
   });
 }
 
+// Partial sums that torch's losses of labels add to by place (aten/src/ATen/native/LossNLL.cpp,
+// nll_loss_out_frame): each is added to the next one when its places are full.
+template <class T>
+struct Cascade {
+  static constexpr int LEVELS = 8;
+  int power;
+  T sums[LEVELS] = {};
+
+  explicit Cascade(intptr_t count) {
+    int bits = 0;
+    while ((intptr_t{1} << bits) < count) ++bits;
+    power = std::max(4, bits / LEVELS);
+  }
+  void add(intptr_t place, T value) {
+    sums[0] += value;
+    for (int level = 0; level + 1 < LEVELS; ++level) {
+      if (place & (((intptr_t{1} << power) - 1) << (level * power))) break;
+      sums[level + 1] += sums[level];
+      sums[level] = 0;
+    }
+  }
+  T total() const {
+    T total = 0;
+    for (T sum : sums) total += sum;
+    return total;
+  }
+};
+
 // (n,c),(n),(c),()->(),(),(): the weighted sum of what labels choose, less those to be ignored, of
 // the weights, and the first place of a label that is no class, -1 where there is none.
 template <class T>
@@ -397,7 +425,7 @@ void picked(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
     const Line<int64_t> labels{args[1], s[2]};
     const Line<T> weights{args[2], s[3]};
     const int64_t ignored = number<int64_t>(args[3]);
-    double sum = 0, total = 0;
+    Cascade<T> sum(n), total(n);
     int64_t bad = -1;
     for (intptr_t i = 0; i < n && bad < 0; ++i) {
       const int64_t label = labels[i];
@@ -406,11 +434,11 @@ void picked(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
         bad = i;
         break;
       }
-      sum -= static_cast<double>(x(i, label) * weights[label]);
-      total += static_cast<double>(weights[label]);
+      sum.add(i, -(x(i, label) * weights[label]));
+      total.add(i, weights[label]);
     }
-    number<T>(args[4]) = static_cast<T>(sum);
-    number<T>(args[5]) = static_cast<T>(total);
+    number<T>(args[4]) = sum.total();
+    number<T>(args[5]) = total.total();
     number<int64_t>(args[6]) = bad;
   });
 }

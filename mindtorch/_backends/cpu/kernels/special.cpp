@@ -1,4 +1,5 @@
-// Inner loops of numpy's universal functions: orthogonal polynomials, zeta and polygamma.
+// Inner loops of numpy's universal functions: orthogonal polynomials, zeta, polygamma and fused
+// sums of products.
 //
 // Recurrences: Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964), table 22.7; zeta
 // by the Euler-Maclaurin formula (23.2.9), polygamma by zeta (6.4.10). All is computed in double.
@@ -9,6 +10,7 @@
 #include <limits>
 
 #include "entry.h"
+#include "loops/elementary.h"
 #include "loops/smooth.h"
 #include "universal.h"
 
@@ -181,6 +183,30 @@ void polygamma_of_floats(char** args, const intptr_t* sizes, const intptr_t* ste
   }
 }
 
+template <class T>
+ACL_VECTOR void fused_line(T* out, const T* a, T factor, const T* c, intptr_t n) {
+  ACL_IVDEP
+  for (intptr_t i = 0; i < n; ++i) out[i] = aclsim::fused(a[i], factor, c[i]);
+}
+template <class T>
+ACL_VECTOR void fused_places(char** args, intptr_t n, const intptr_t* steps) {
+  char *a = args[0], *b = args[1], *c = args[2], *out = args[3];
+  for (; n > 0; --n, a += steps[0], b += steps[1], c += steps[2], out += steps[3])
+    *reinterpret_cast<T*>(out) = aclsim::fused(
+        *reinterpret_cast<T*>(a), *reinterpret_cast<T*>(b), *reinterpret_cast<T*>(c));
+}
+
+// `a b + c`, rounded once, as torch's vectors compute sums with a factor.
+template <class T>
+void fused(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
+  const intptr_t size = sizeof(T);
+  if (steps[1] || steps[0] != size || steps[2] != size || steps[3] != size) {
+    return fused_places<T>(args, sizes[0], steps);
+  }
+  fused_line(reinterpret_cast<T*>(args[3]), reinterpret_cast<T*>(args[0]), *reinterpret_cast<T*>(args[1]),
+             reinterpret_cast<T*>(args[2]), sizes[0]);
+}
+
 }  // namespace
 
 #define ROW(NAME, ...)                                      \
@@ -199,6 +225,7 @@ extern const Universal ELEMENTS[] = {
     ROW("special_laguerre_polynomial_l", polynomial<LAGUERRE, false>),
     ROW("special_legendre_polynomial_p", polynomial<LEGENDRE, false>),
     ROW("special_zeta", zeta),
+    {"fused", nullptr, 3, 1, 2, {11, 11, 11, 11, 12, 12, 12, 12}, {fused<float>, fused<double>}},
     {"polygamma", nullptr, 2, 1, 2, {11, 11, 11, 12, 12, 12}, {polygamma_of_floats, loop<double, polygamma>}},
     {}};
 
