@@ -80,3 +80,10 @@ def counted_by_python(name: str) -> tuple[str, int] | None:
         return None
     kind, _, full = rows[0].partition(" ")
     return full, int(kind == "one")
+
+
+@functools.cache
+def takes_out(name: str) -> bool:
+    """Whether a function of torch by this name has `out=`, or none is known."""
+    rows = rows_of(name, _table())
+    return not rows or any("out=None" in row.replace(" ", "") for row in rows)

@@ -371,7 +371,8 @@ def refuse_kinds(op: Op, values: Sequence[Any], first: int) -> None:
 
 def refuse_overlap(target: Geometry) -> None:
     """RuntimeError in torch's words for a target whose elements share memory."""
-    if any(s == 0 and n > 1 for n, s in zip(target.shape, target.strides, strict=True)):
+    shared = any(s == 0 and n > 1 for n, s in zip(target.shape, target.strides, strict=True))
+    if shared and target.numel:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a"
             " single memory location. Please clone() the tensor before performing the operation."

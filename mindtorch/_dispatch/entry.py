@@ -350,6 +350,12 @@ def several_of(op: Op, form: str) -> SchemaArgument | None:
     return [a for a in op.schema.args if not a.keyword_only][-1]
 
 
+def lone_list(op: Op, tensors: tuple[Any, ...]) -> Any:
+    """The list that stands for the tensors, or torch's TypeError where it takes none."""
+    name = op.schema.args[0].name
+    raise explained_inside(op.base_name, {name: tensors}) or TypeError(f"{name} must be tensors")
+
+
 def arguments(op: Op, form: str) -> tuple[SchemaArgument, ...]:
     """The schema's arguments in the form's order: a method has `self` first."""
     if form != "method":
@@ -438,7 +444,9 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         # A lone list holds them; a lone tensor is the only one of them.
         n = several.name
         lone = f" and isinstance({n}[0], LISTS)" if several.kind is ArgKind.TENSORS else ""
-        lines.append(f"if len({n}) == 1{lone}: {n} = {n}[0]")
+        whole = form == "function" and op.api.variadic == "alone"
+        unpacked = f"lone_list(op, {n})" if whole else f"{n}[0]"
+        lines.append(f"if len({n}) == 1{lone}: {n} = {unpacked}")
     if form == "function" and "self" in names:
         lines.append("self = input")
     if varargs:
@@ -815,6 +823,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         **defaults(op), "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
+        "lone_list": lone_list,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
         "refuse_call": refuse_call, "refuse_more": refuse_more, "look_at": refuse_attributes,
         "sizes_of": sizes_of,

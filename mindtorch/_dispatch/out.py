@@ -10,7 +10,9 @@ from .._autograd.codegen import edge
 from .._autograd.forward import tangent_of
 from .._autograd.grad_mode import LOCAL, MODES
 from .._backends.registry import registry
+from .._compat.argument_errors import explained_here
 from .._compat.missing_args import refuse_missing
+from .._compat.signatures import takes_out
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.rules import Pointwise
@@ -25,6 +27,9 @@ from .slow import slow
 def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     """A call with `out=`: resize where the shape differs, then write."""
     refuse_missing(op, raw)
+    several = len(op.schema.returns) > 1 and not isinstance(out, tuple | list)
+    if (several or not takes_out(op.base_name)) and (error := explained_here()):
+        raise error
     outs = out if isinstance(out, tuple | list) else (out,)
     if op.writes.apart:
         refuse_shared(outs, raw)
@@ -82,7 +87,9 @@ def _prepare_out(op: Op, out: Tensor, geom: Geometry, args: Sequence[Any] = ()) 
             f"output with shape {list(current.shape)} doesn't match the broadcast shape"
             f" {list(geom.shape)}"
         )
-    if current.numel:
+    # torch resizes what it computes in and what it casts to.
+    casts = isinstance(op.infer, Pointwise) and current.dtype is not geom.dtype
+    for _ in range((1 + casts) * bool(current.numel)):
         warnings.warn(
             f"An output with one or more elements was resized since it had shape"
             f" {list(current.shape)}, which does not match the required output shape"

@@ -21,6 +21,8 @@ _TEXTS = {
     "found": "Found dtype {Got} but expected {Want}",
     "truth": "{name} only supports bool tensor for result, got: {Got}",
 }
+# What joins tensors: all say so as cat does.
+_JOINING = frozenset(("cat", "stack", "hstack", "vstack", "dstack", "column_stack"))
 
 
 def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
@@ -39,7 +41,7 @@ def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
             text.format(name=op.base_name, want=c_name(result), got=c_name(out), **names)
         )
     if not can_cast(result, out):
-        if op.base_name in ("cat", "stack"):
+        if op.base_name in _JOINING:
             raise TypeError(
                 f"torch.cat(): input types can't be cast to the desired output type"
                 f" {scalar_name(out)}"

@@ -23,7 +23,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry, contiguous
 from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor, adopt
 from .._tensor.types import Array, Shape
-from ..ops.rules import c_name, preserved, scalar_name
+from ..ops.rules import broadcast, c_name, preserved, scalar_name
 from ..ops.spec import aten
 from . import mt19937 as _draw
 from . import sequential
@@ -321,9 +321,7 @@ def normal_(
     """Fill with draws from a normal distribution."""
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    if self.dtype.category < dt.FLOAT:
-        kind = scalar_name(self.dtype)
-        raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{kind}'")
+    _float_dtype(self.dtype, "normal_kernel_cpu")
     return _refill(self, "normal", (float(mean), float(std)), generator)
 
 
@@ -416,6 +414,7 @@ def bernoulli_(
     """Fill with ones with probability `p` (a number or a tensor), else zeros."""
     if isinstance(p, Tensor):
         _refuse_chances(p)
+        p = p.expand(self.shape)
     elif not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     elif sequential.fill(generator, "bernoulli", self, p):
@@ -608,8 +607,8 @@ def normal(
     if first is None:
         raise TypeError("normal: numbers for mean and std need a size; give size=(…)")
     _float_dtype(first.dtype, "normal_kernel_cpu")
-    shapes = {v.shape for v in (mean, std) if isinstance(v, Tensor)}
-    shape = aten.broadcast_shapes(*shapes) if len(shapes) > 1 else first.shape
+    shapes = [v.shape for v in (mean, std) if isinstance(v, Tensor)]
+    shape = broadcast(shapes[0], shapes[-1])
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)
     label = f"NormalBackward{1 + isinstance(std, Tensor) * (1 + isinstance(mean, Tensor))}"
     draws = with_zero_gradients(lambda: aten.add(aten.mul(z, std), mean), label, mean, std)

@@ -262,6 +262,9 @@ def _count_until(rate: Tensor, generator: Generator | None) -> Tensor:
 @parsed()
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Successes of `count` tries of probability `prob`, broadcast; of the dtype of `count`."""
+    if not count.is_floating_point():
+        kind = scalar_name(count.dtype)
+        raise ValueError(f"binomial only supports floating-point dtypes for count, got: {kind}")
     _refuse_halves(count, "binomial_cpu")
     if count.dtype is not prob.dtype:
         raise RuntimeError(f"expected scalar type {count.dtype} but found {prob.dtype}")

@@ -82,3 +82,13 @@ __all__ = ["AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "
            "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "VonMises",
            "Weibull", "Wishart", "biject_to", "constraints", "identity_transform",
            "kl_divergence", "register_kl", "transform_to", "transforms"]  # fmt: skip
+
+# Where torch has what stands in modules of families here: its name in prints and pickles.
+for _class in (
+    Bernoulli, Binomial, Categorical, Cauchy, Geometric, Gumbel, Laplace, Multinomial, Normal,
+    Uniform,
+):  # fmt: skip
+    _class.__module__ = f"{__name__}.{_class.__name__.lower()}"
+OneHotCategorical.__module__ = f"{__name__}.one_hot_categorical"
+OneHotCategoricalStraightThrough.__module__ = f"{__name__}.one_hot_categorical"
+ExponentialFamily.__module__ = f"{__name__}.exp_family"

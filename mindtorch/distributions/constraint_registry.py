@@ -12,7 +12,7 @@ from .transforms import Transform
 Factory = Callable[[Any], Transform]
 
 
-class ConstraintRegistry(Constraint):
+class ConstraintRegistry:
     """Factories of transforms by the class of a constraint; call it with a constraint."""
 
     def __init__(self) -> None:

@@ -44,8 +44,9 @@ class ContinuousBernoulli(ExponentialFamily):
         (self._param,) = broadcast_all(parameter)
         self.__dict__["probs" if logits is None else "logits"] = self._param
         if probs is not None:
-            validate = self._validate_args if validate_args is None else validate_args
-            if validate and not bool(constraints.unit_interval.check(self.probs).all()):
+            # As in torch, whatever was asked for: only the default leaves it to the clamp below.
+            inside = validate_args is None or constraints.unit_interval.check(self.probs).all()
+            if not bool(inside):
                 raise ValueError("The parameter probs has invalid values")
             self.__dict__["probs"] = clamp_probs(self._param)
         self._lims = lims

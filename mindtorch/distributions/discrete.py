@@ -23,7 +23,7 @@ from .distribution import (
 _ONE_OF = "Either `probs` or `logits` must be specified, but not both."
 
 
-class _Binary(ExponentialFamily):
+class _Binary(Distribution):
     """Distributions of a success probability, by `probs` or by log-odds `logits`."""
 
     arg_constraints = {
@@ -50,10 +50,6 @@ class _Binary(ExponentialFamily):
         return logits_to_probs(self.logits, is_binary=True)
 
     @property
-    def param_shape(self) -> Size:
-        return Size(self._param.size())
-
-    @property
     def _expanded(self) -> tuple[str, ...]:
         return ("probs", "logits", "_param", "total_count")
 
@@ -61,7 +57,7 @@ class _Binary(ExponentialFamily):
         return 0
 
 
-class Bernoulli(_Binary):
+class Bernoulli(_Binary, ExponentialFamily):
     """1 with probability `probs`, else 0."""
 
     support: constraints.Constraint = constraints.boolean
@@ -74,6 +70,10 @@ class Bernoulli(_Binary):
         validate_args: bool | None = None,
     ):
         super().__init__(self._take(probs, logits), validate_args=validate_args)
+
+    @property
+    def param_shape(self) -> Size:
+        return Size(self._param.size())
 
     @property
     def mean(self) -> Tensor:
@@ -116,7 +116,7 @@ class Bernoulli(_Binary):
 
 def _bce(logits: Tensor, target: Tensor) -> Tensor:
     return mindtorch.nn.functional.binary_cross_entropy_with_logits(
-        logits, target.to(logits.dtype), reduction="none"
+        logits, target, reduction="none"
     )
 
 
@@ -189,6 +189,10 @@ class Binomial(_Binary):
         self.total_count, self._param = broadcast_all(total_count, self._param)
         self.__dict__["probs" if logits is None else "logits"] = self._param
         super().__init__(self._param.shape, validate_args=validate_args)
+
+    @property
+    def param_shape(self) -> Size:
+        return Size(self._param.size())
 
     @property
     def support(self) -> constraints.Constraint:
@@ -304,7 +308,9 @@ class Categorical(Distribution):
     def mode(self) -> Tensor:
         return self.probs.argmax(dim=-1)
 
-    variance = mean
+    @property
+    def variance(self) -> Tensor:
+        return self.mean
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = Size(sample_shape)
@@ -426,6 +432,10 @@ class Multinomial(Distribution):
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
     @property
+    def param_shape(self) -> Size:
+        return self._categorical.param_shape
+
+    @property
     def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
 
@@ -446,7 +456,7 @@ class Multinomial(Distribution):
         return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        draws = self._categorical.sample((self.total_count, *sample_shape))
+        draws = self._categorical.sample((self.total_count, *Size(sample_shape)))
         return _one_hot(draws, self._event_shape[0]).sum(0).to(self.probs)
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -24,7 +24,14 @@ class Distribution:
     """Base of distributions: `batch_shape` is of parameters, `event_shape` of one draw."""
 
     _validate_args: ClassVar[bool] = __debug__
-    arg_constraints: dict[str, constraints.Constraint] = {}
+    if TYPE_CHECKING:
+        arg_constraints: dict[str, constraints.Constraint]
+    else:
+
+        @property
+        def arg_constraints(self) -> dict[str, constraints.Constraint]:
+            """What each parameter must satisfy."""
+            raise NotImplementedError
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -53,9 +60,22 @@ class Distribution:
         numbers = all(isinstance(p, int | float) for p in parameters.values())
         return () if numbers else tuple(tensors[0].shape)
 
+    def _constraints(self) -> dict[str, constraints.Constraint]:
+        """`arg_constraints`, or none with a warning where a class has not said."""
+        try:
+            return self.arg_constraints
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints ="
+                " {}` or initialize the distribution with `validate_args=False` to turn off"
+                " validation.",
+                stacklevel=4,
+            )
+            return {}
+
     def _check_parameters(self) -> None:
         """ValueError for a parameter outside its constraint."""
-        for name, constraint in self.arg_constraints.items():
+        for name, constraint in self._constraints().items():
             class_attribute = getattr(type(self), name, None)
             if constraints.is_dependent(constraint) or (
                 name not in self.__dict__ and isinstance(class_attribute, lazy_property)

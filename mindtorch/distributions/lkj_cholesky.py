@@ -33,8 +33,8 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         shape = self.concentration.size()
-        super().__init__(shape, (dim, dim), validate_args=validate_args)
         self._beta = self._rows()
+        super().__init__(shape, (dim, dim), validate_args=validate_args)
 
     def _rows(self) -> Beta:
         """The squared length of each row before its diagonal."""

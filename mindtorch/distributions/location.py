@@ -55,7 +55,9 @@ class Normal(_LocScale, ExponentialFamily):
     def mean(self) -> Tensor:
         return self.loc
 
-    mode = mean
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
 
     @property
     def stddev(self) -> Tensor:
@@ -102,7 +104,9 @@ class Laplace(_LocScale):
     def mean(self) -> Tensor:
         return self.loc
 
-    mode = mean
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
 
     @property
     def variance(self) -> Tensor:

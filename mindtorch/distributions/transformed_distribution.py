@@ -63,7 +63,7 @@ class TransformedDistribution(Distribution):
     ) -> TransformedDistribution:
         expanded = self._copy_for_expand(_instance)
         composed = ComposeTransform(self.transforms)
-        forward = (*batch_shape, *self._event_shape)
+        forward = Size(batch_shape) + self._event_shape
         base = composed.inverse_shape(forward)
         cut = len(base) - len(self.base_dist.event_shape)
         expanded.base_dist = self.base_dist.expand(base[:cut])

@@ -52,3 +52,6 @@ __all__ = [
     "_clipped_sigmoid",
     "identity_transform",
 ]  # fmt: skip
+
+for _name in __all__[:-2]:
+    globals()[_name].__module__ = __name__

@@ -47,7 +47,9 @@ class Wishart(ExponentialFamily):
                 "scale_tril must be at least two-dimensional, with optional leading batch"
                 " dimensions"
             )
-        freedom = mindtorch.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
+        if not isinstance(df, Tensor):
+            df = mindtorch.tensor(df, dtype=matrix.dtype, device=matrix.device)
+        freedom = df
         shape = tuple(mindtorch.broadcast_shapes(freedom.shape, matrix.shape[:-2]))
         event = matrix.shape[-2:]
         if bool(freedom.le(event[-1] - 1).any()):
@@ -169,6 +171,17 @@ class Wishart(ExponentialFamily):
             + (df - p - 1) / 2 * mindtorch.linalg.slogdet(value).logabsdet
             - inside.diagonal(dim1=-2, dim2=-1).sum(-1) / 2
         )
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        x, y = natural_params
+        p = self._event_shape[-1]
+        halves = y + (p + 1) / 2
+        size = -mindtorch.linalg.slogdet(-2 * x).logabsdet + math.log(2) * p
+        return halves * size + mindtorch.mvlgamma(halves, p=p)
 
     def entropy(self) -> Tensor:
         df, p = self.df, self._event_shape[-1]

@@ -101,8 +101,8 @@ class Api:
     surface: str = "auto"
     # What it computes, for `help`; default: the body's docstring, else what the schema says.
     summary: str = ""
-    # The function takes the tensors of its list one by one too.
-    variadic: bool = False
+    # The function takes the tensors of its list one by one too; "alone": users give no list.
+    variadic: bool | str = False
     # The first operand of the function may be a Python number.
     number_first: bool = False
 

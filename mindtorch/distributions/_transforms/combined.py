@@ -358,6 +358,10 @@ class StackTransform(Transform):
         return value.unbind(self.dim)
 
     def _call(self, x: Tensor) -> Tensor:
+        assert x.size(self.dim) == len(self.transforms), (
+            f"x.size({self.dim}) = {x.size(self.dim)} must equal len(transforms)"
+            f" {len(self.transforms)}"
+        )
         parts = zip(self.transforms, self._parts(x), strict=True)
         return mindtorch.stack([t(part) for t, part in parts], self.dim)
 

@@ -139,7 +139,7 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return tuple(mindtorch.broadcast_shapes(shape, self.exponent.shape))
+        return mindtorch.broadcast_shapes(shape, self.exponent.shape)
 
     inverse_shape = forward_shape
 
@@ -220,10 +220,8 @@ class AffineTransform(Transform):
         return volume.expand(tuple(x.shape[: x.dim() - self._event_dim]))
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return tuple(
-            mindtorch.broadcast_shapes(
-                shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ())
-            )
+        return mindtorch.broadcast_shapes(
+            shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ())
         )
 
     inverse_shape = forward_shape

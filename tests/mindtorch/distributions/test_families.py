@@ -116,6 +116,45 @@ def test_density_has_torchs_gradients(expression, value):
         np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-9)
 
 
+# What is said of odd calls, and what shows which class is which.
+SAID = """
+    Bernoulli(0.3).log_prob(torch.tensor(1))
+    kl_divergence(Geometric(0.3), Gamma(1., 1.))
+    kl_divergence(RelaxedBernoulli(T(0.5), T(0.3)), RelaxedBernoulli(T(0.5), T(0.3)))
+    kl_divergence(Wishart(T(3.), torch.eye(2)), Wishart(T(4.), 2 * torch.eye(2)))
+    setattr(Normal(0., 1.), "mean", 3)
+    setattr(Categorical(torch.ones(2)), "mean", 3)
+    setattr(Laplace(0., 1.), "mean", 3)
+    ContinuousBernoulli(T(1.3)), ContinuousBernoulli(T(1.5)).probs
+    ContinuousBernoulli(T(1.3), validate_args=False)
+    HalfCauchy(T(1.)).expand(3)
+    Multinomial(5, torch.ones(3)).sample(2)
+    Multinomial(5, torch.ones(3)).param_shape
+    Geometric(0.3).param_shape
+    LKJCholesky(3, T(-0.5))
+    Normal(torch.tensor([0, 1]), torch.tensor([1, 2])).sample()
+    type("D", (Normal.__mro__[-2],), {})()
+    str(ExpTransform), str(Normal), str(Bernoulli), str(OneHotCategorical), str(Transform)
+    AbsTransform().with_cache(), AffineTransform(1, 2).forward_shape((2,))
+    StackTransform([ExpTransform(), ExpTransform()])(torch.ones(3))
+    torch.normal(torch.tensor([0, 1]), 1)
+    torch.normal(torch.zeros(2), torch.ones(3))
+    torch.binomial(torch.tensor([5]), torch.tensor([.2]))
+    torch.zeros(2).bernoulli_(torch.ones(3))
+"""
+
+
+@pytest.mark.parametrize("code", SAID.split("\n")[1:-1], ids=str.strip)
+def test_what_is_said_of_it_is_torchs(code):
+    said = []
+    for space in SPACES.values():
+        try:
+            said.append(repr(eval(code.strip(), space)))
+        except Exception as error:
+            said.append(f"{type(error).__name__}: {error}")
+    assert said[1].replace("mindtorch", "torch") == said[0]
+
+
 @pytest.mark.parametrize("p", PAIRS)
 def test_divergences_from_it_are_torchs(p):
     compare(p, PAIRS)

@@ -57,8 +57,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     keep_b = [d for d in range(b.ndim) if d not in right]
     inner = prod(a.shape[d] for d in left)
     shape = tuple(a.shape[d] for d in keep_a) + tuple(b.shape[d] for d in keep_b)
-    rows = aten.reshape(aten.permute(a, (*keep_a, *left)), (-1, inner))
-    columns = aten.reshape(aten.permute(b, (*right, *keep_b)), (inner, -1))
+    across, down = prod(shape[len(keep_a) :]), prod(shape[: len(keep_a)])
+    rows = aten.reshape(aten.permute(a, (*keep_a, *left)), (down, inner))
+    columns = aten.reshape(aten.permute(b, (*right, *keep_b)), (inner, across))
     return aten.reshape(aten.mm(rows, columns), shape)
 
 
@@ -316,7 +317,7 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
 
 @composite(
     "chain_matmul(Tensor[] matrices) -> Tensor",
-    variadic=True,
+    variadic="alone",
     samples=calls(([Arg((2, 3)), Arg((3, 4)), Arg((4, 2))],)),
     # torch's own says that it is deprecated for linalg.multi_dot.
     oracle=lambda torch: lambda matrices: torch.linalg.multi_dot(list(matrices)),

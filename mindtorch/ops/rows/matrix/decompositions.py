@@ -332,6 +332,8 @@ def _solve_infer(A: Geometry, B: Geometry) -> Geometry:
             f" {A.dtype.legacy} and B of type {B.dtype.legacy} instead"
         )
     vector = is_vector(A, B)
+    if B.ndim < 1 or (B.ndim < 2 and not vector):
+        raise RuntimeError("linalg.solve: The input tensor B must have at least 2 dimensions.")
     rows = B.shape[-1] if vector else B.shape[-2]
     if rows != A.shape[-1]:
         raise RuntimeError(

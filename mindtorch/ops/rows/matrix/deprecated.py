@@ -523,7 +523,7 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
         "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)",
         "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)",
     )  # fmt: skip
-    LU, pivots, infos = aten.linalg_lu_factor_ex(self, pivot=pivot, check_errors=not get_infos)
+    LU, pivots, infos = aten.linalg_lu_factor_ex(self, pivot=pivot)
     return (LU, pivots, infos) if get_infos else (LU, pivots)
 
 

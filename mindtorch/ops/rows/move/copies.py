@@ -244,7 +244,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
     samples=calls(Sample(([_MATRIX, Arg((1, 2)), Arg((3,))],))),
     tolerance="exact",
     surface="function",
-    variadic=True,
+    variadic="alone",
     oracle=lambda torch: lambda tensors: torch.block_diag(*tensors),
 )
 def block_diag(tensors: Sequence[Tensor]) -> Tensor:

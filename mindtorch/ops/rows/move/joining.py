@@ -601,7 +601,7 @@ def column_stack(tensors: tuple[Tensor, ...]) -> Tensor:
 
 @composite(
     "cartesian_prod(Tensor[] tensors) -> Tensor",
-    variadic=True,
+    variadic="alone",
     samples=calls(([Arg((3,)), Arg((2,))],), ([Arg((3,))],)),
     oracle=lambda torch: lambda tensors: torch.cartesian_prod(*tensors),
     tolerance="exact",

@@ -26,7 +26,7 @@ composite(
 
 @composite(
     "broadcast_tensors(Tensor(a)[] tensors) -> Tensor(a)[]",
-    variadic=True,
+    variadic="alone",
     samples=calls(([Arg((3, 1)), Arg((2,))],)),
     oracle=lambda torch: lambda tensors: torch.broadcast_tensors(*tensors),
     tolerance="exact",
