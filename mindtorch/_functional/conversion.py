@@ -34,7 +34,7 @@ from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
 from .._tensor.types import Array, Number, Shape
 from ..ops.limits import fits
-from ..ops.rules import c_name, refuse_vector
+from ..ops.rules import LAST, c_name, channels_last, refuse_vector
 from ..ops.spec import aten
 from .publish import attach, surface
 
@@ -92,8 +92,10 @@ def _convert(
     if geom.dtype.is_complex and not dtype.is_complex and dtype is not dt.bool:
         warn_once("Casting complex values to real discards the imaginary part")
     name = "preserve" if layout is None else format_name(layout)
-    same_layout = name == "preserve" or geom.strides == format_strides(geom.shape, name)
-    same_layout = same_layout or (name == "contiguous" and geom.contiguous)
+    # What torch suggests for the strides decides, as in at::native::to_impl: expanded and
+    # transposed tensors are in the usual format already.
+    suggested = LAST[geom.ndim] if channels_last(geom) else "contiguous"
+    same_layout = name in ("preserve", suggested)
     if not copy and same_layout and dtype is geom.dtype and target is geom.device:
         return self
     return aten._to_copy(self, dtype, target, None if name == "preserve" else name)

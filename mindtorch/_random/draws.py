@@ -571,8 +571,8 @@ def log_normal_(
 
 
 def _refuse_spread(std: Tensor) -> None:
-    """RuntimeError for negative standard deviations on cpu, as torch; no wait elsewhere."""
-    if std.device.type == "cpu" and std.numel() and not std._array.min() >= 0:
+    """RuntimeError for negative standard deviations, which torch waits for on every device."""
+    if std.device.type != "meta" and std.numel() and not aten.amin(std).item() >= 0:
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 

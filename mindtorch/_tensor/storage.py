@@ -12,7 +12,7 @@ from weakref import ref
 import numpy as np
 
 from .._tensor.types import Array
-from .device import CPU, DeviceLike
+from .device import CPU, DeviceLike, resolve
 from .device import device as Device
 from .dtype import dtype as Dtype
 from .dtype import get_default_dtype as default_dtype
@@ -263,6 +263,11 @@ class UntypedStorage:
             return self.of(self.as_tensor().cpu()._storage, CPU)
         self._bytes("cpu")
         return self
+
+    def npu(self, device: int | str | None = None, non_blocking: bool = False) -> UntypedStorage:
+        """The bytes on an NPU, as `torch.load(f, lambda storage, place: storage.npu())` asks."""
+        target = "npu" if device is None else f"npu:{device}" if isinstance(device, int) else device
+        return self.of(self.as_tensor().to(target)._storage, resolve(target))
 
     def is_pinned(self) -> bool:
         return False

@@ -64,7 +64,8 @@ __all__ = [
     "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank",
     "get_group_rank", "get_node_local_rank", "get_process_group_ranks", "get_rank",
     "get_world_size", "group", "init_process_group", "irecv", "is_available",
-    "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+    "is_backend_available", "is_gloo_available", "is_hccl_available", "is_initialized",
+    "is_mpi_available",
     "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier", "new_group",
     "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce",
     "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send",
@@ -296,6 +297,13 @@ def is_nccl_available() -> bool:
 
 
 is_mpi_available = is_nccl_available
+
+
+def is_hccl_available() -> bool:
+    """Whether the opened install has NPUs, between which HCCL moves data."""
+    from .._backends.npu.runtime import is_available
+
+    return is_available()
 
 
 def is_backend_available(backend: str) -> bool:

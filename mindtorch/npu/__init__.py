@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,6 +84,9 @@ __all__ = [
     "record",
     "reset_peak_memory_stats",
     "restart_device",
+    "seed",
+    "seed_all",
+    "set_compile_mode",
     "set_deterministic_level",
     "set_device",
     "set_per_process_memory_fraction",
@@ -194,6 +198,25 @@ def manual_seed_all(seed: int) -> None:
         _random.default_generator(f"npu:{index}").manual_seed(int(seed))
 
 
+def seed() -> None:
+    """Seed the current device's default generator from the system."""
+    _random.default_generator("npu").seed()
+
+
+def seed_all() -> None:
+    """Seed every device's default generator from the system, all alike."""
+    seed()
+    manual_seed_all(initial_seed())
+
+
+def set_compile_mode(*, jit_compile: bool = False) -> None:
+    """Whether operators are compiled for their shapes, as in torch_npu; ACLNN's never are, so that
+    there is nothing to switch. TypeError for another class.
+    """
+    if not isinstance(jit_compile, bool):
+        raise TypeError(f"jit_compile should be of bool type, but got {type(jit_compile)}")
+
+
 def initial_seed() -> int:
     """The seed of the current device's default generator."""
     return _random.default_generator("npu").initial_seed()
@@ -219,6 +242,8 @@ def __getattr__(name: str) -> Any:
         from .._backends.npu.memory import AclOutOfMemoryError
 
         return AclOutOfMemoryError
+    if name == "amp":
+        return importlib.import_module(".amp", __name__)
     if name.startswith("npu_"):
         from . import fused as _fused
 

@@ -76,3 +76,14 @@ def test_a_value_without_dimensions_may_be_the_cpus():
     filled.sum().backward()
     assert (filled.tolist(), value.grad.item()) == ([[3.0, 0.0], [0.0, 3.0]], 2.0)
     assert x.masked_fill_(mask, mindtorch.tensor(2)).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_a_memory_format_that_torch_suggests_already_copies_nothing(device):
+    x = mindtorch.ones(2, 3, 1, 6, device=device).expand(2, 3, 6, 6)
+    contiguous = mindtorch.contiguous_format
+    assert x.to(memory_format=contiguous) is x
+    images = x.to(memory_format=mindtorch.channels_last)
+    assert images.to(memory_format=contiguous).stride() == (108, 36, 6, 1)
+    lone = images[:, :1].clone(memory_format=mindtorch.channels_last)
+    assert lone.to(memory_format=contiguous).stride() == (36, 36, 6, 1)

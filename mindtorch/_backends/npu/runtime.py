@@ -16,7 +16,7 @@ from ..registry import registry
 if TYPE_CHECKING:
     from aclnn_bindings import Cann, Device, Stream
 
-MAX_DEVICES = 64
+MAX_DEVICES = 128  # torch's indices of devices are bytes with a sign
 
 _lock = Lock()
 _cann: Cann | None = None

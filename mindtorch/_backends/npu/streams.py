@@ -39,7 +39,7 @@ class Stream(StepScope):
     def __init__(
         self, device: DeviceLike | None = None, priority: int = 0, *, _bound: _Stream | None = None
     ):
-        self._bound = _bound or runtime.device(index_of(device)).stream(priority)
+        self._bound = _bound or runtime.device(index_of(device)).stream(max(priority, 0))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("Stream: it is of this process and has one owner; make another instead")

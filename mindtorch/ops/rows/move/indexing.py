@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from math import prod
 
+from ...._tensor import dtype as dt
 from ...._tensor.geometry import contiguous_strides, geometry
 from ...complex_parts import in_pairs, is_real, put
 from ...costs import lookup
 from ...rules import Dynamic, _dense_in_order, _order, broadcast_all
 from ...words import *
 from ..view.shape import _expand, view_strides
+
+_INDEX_DTYPES = (dt.int64, dt.int32, dt.uint8, dt.bool)
 
 
 def _layout(
@@ -21,6 +24,8 @@ def _layout(
             f"too many indices for tensor of dimension {self.ndim} (got {len(indices)})"
         )
     tensors = {i: g for i, g in enumerate(indices) if g is not None}
+    if any(g.dtype not in _INDEX_DTYPES for g in tensors.values()):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     used = list(tensors)
     try:
         common = broadcast_all(g.shape for g in tensors.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 
-from ...._compat.unsupported_dtypes import Refusal
 from ...._tensor.recording import unrepeatable
 from ...rules import result_type
 from ...words import *
@@ -377,7 +376,6 @@ def binary_cross_entropy_with_logits(
 @composite(
     "kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
     "reduction='mean', bool log_target=False) -> Tensor",
-    unsupported={"whole": Refusal("kl_div: Integral inputs not supported.")},
     surface="nn",
     samples=calls(
         Sample(
@@ -400,8 +398,6 @@ def kl_div(
 ) -> Tensor:
     """t (log t - input), input in logs, target in logs with
     `log_target`; batchmean divides by N."""
-    if any(t.dtype.category < dt.FLOAT for t in (input, target)):
-        raise RuntimeError("kl_div: Integral inputs not supported.")
     if size_average is not None or reduce is not None or reduction != "batchmean":
         reduction = resolve_reduction(size_average, reduce, reduction)
     if reduction == "mean":
@@ -413,6 +409,8 @@ def kl_div(
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=2,
         )
+    if any(t.dtype.category < dt.FLOAT for t in (input, target)):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = target.exp() * (target - input)
     else:

@@ -145,6 +145,7 @@ def _edge_rows(kind: str, n: int) -> None:
         f"{name}(Tensor self, {sides}) -> Tensor",
         infer=padded,
         cpu=lambda x, padding: _edges(kind, x.ndim, padding).pad(x),
+        unsupported={"bool": f"{kind}_pad{n}d"},
         compute="raw",
         lower=lambda x, padding: _continued(kind, x, padding),
         aclnn=call(ascend, "self", "padding", "out"),

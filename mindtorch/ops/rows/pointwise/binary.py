@@ -185,17 +185,7 @@ def _fmod(self: Array, other: Array) -> Array:
     return np.fmod(self, other)
 
 
-_UNROUNDED = {"bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
-
-
-def _rounds(self: Array, mode: str) -> None:
-    word = _UNROUNDED.get(self.dtype.name)
-    if word is not None:
-        raise NotImplementedError(f"\"div_{mode}_cpu\" not implemented for '{word}'")
-
-
 def _floor_divide(self: Array, other: Array) -> Array:
-    _rounds(self, "floor")
     _divides_by_zero(self, other)
     if self.dtype.kind in "iu":
         return np.floor_divide(self, other)
@@ -263,6 +253,7 @@ op(
     "floor_divide(Tensor self, Tensor|Scalar other) -> Tensor",
     infer=pointwise(),
     cpu=_floor_divide,
+    unsupported={"bool complex": "div_floor_cpu"},
     aclnn=(
         call("aclnnFloorDivides", "self", "other", "out", when=scalar("other")),
         call("aclnnFloorDivide", "self", "other", "out"),
@@ -278,7 +269,6 @@ op(
 
 
 def _trunc_divide(self: Array, other: Array) -> Array:
-    _rounds(self, "trunc")
     _divides_by_zero(self, other)
     if self.dtype.kind not in "iu":
         return np.trunc(self / other)
@@ -312,6 +302,10 @@ op(
     "div.mode(Tensor self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
     infer=_PointwiseDivision(),
     cpu=lambda self, other, rounding_mode: _ROUNDED[rounding_mode](self, other),
+    unsupported={
+        "bool complex": kernel("div_floor_cpu", unless=lambda args: args[2] != "floor"),
+        "complex bool": kernel("div_trunc_cpu", unless=lambda args: args[2] != "trunc"),
+    },
     aclnn=(
         call("aclnnDivMods", "self", "other", lambda a: _MODE[a["rounding_mode"]], "out",
              when=scalar("other")),

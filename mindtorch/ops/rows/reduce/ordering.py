@@ -293,7 +293,8 @@ def _topk_rule(
 ) -> tuple[Geometry, Geometry]:
     if self.dtype not in REAL_NUMBERS:
         kind = "bool" if self.dtype is dt.bool else "complex"
-        raise RuntimeError(f"topk does not support {kind} dtypes on CPU")
+        space = " " * self.dtype.is_complex  # as torch writes it
+        raise RuntimeError(f"{space}topk does not support {kind} dtypes on CPU")
     at = wrap_dim(dim, self.ndim)
     size = self.shape[at] if self.ndim else 1
     if k < 0 or k > size:
