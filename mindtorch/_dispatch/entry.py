@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from textwrap import indent
 from types import FunctionType
 from typing import Any
 
@@ -21,7 +22,7 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
 from .._autograd.node_names import LABELS, Rule, labelled, write_whole
 from .._autograd.views import track_view
-from .._compat import unsupported_dtypes
+from .._compat import passed_on, unsupported_dtypes
 from .._compat.argument_errors import (
     FORMS,
     explained,
@@ -31,7 +32,6 @@ from .._compat.argument_errors import (
     refuse_more,
     suits,
 )
-from .._compat.class_names import class_name
 from .._compat.deprecated_signatures import has_older, older_call
 from .._compat.missing_args import MARKS, Missing, refuse_missing
 from .._tensor.tensor import Tensor
@@ -636,7 +636,7 @@ _PLAIN_ATTRIBUTES = {"int": ("int",), "SymInt": ("int",), "str": ("str",), "bool
                      "float": ("float", "int")}  # fmt: skip
 
 
-def _look_at_attributes(op: Op, form: str) -> str:
+def _look_at_attributes(op: Op, form: str, look: str = "") -> str:
     """Lines that have numbers, words and flags of other classes looked at."""
     tests: list[str] = []
     for arg in () if op.api.variadic else op.schema.args:
@@ -649,8 +649,8 @@ def _look_at_attributes(op: Op, form: str) -> str:
             tests.append(f"({' or '.join(fits)})")
     if not tests:
         return ""
-    values = f"({', '.join(a.name for a in op.schema.args)},)"
-    return f"    if not ({' and '.join(tests)}):\n        look_at(op, {form!r}, {values})\n"
+    look = look or f"look_at(op, {form!r}, ({', '.join(a.name for a in op.schema.args)},))"
+    return f"    if not ({' and '.join(tests)}):\n        {look}\n"
 
 
 def refuse_attributes(op: Op, form: str, values: tuple[Any, ...]) -> None:
@@ -694,19 +694,13 @@ IN_C = frozenset((
 ))  # fmt: skip
 
 
-# Those that pass tensors on to one of C, by its name, before they read an attribute of them.
-PASSED_ON = {
-    "adaptive_avg_pool1d": "adaptive_avg_pool1d", "adaptive_max_pool1d": "adaptive_max_pool1d",
-    "cross_entropy": "cross_entropy_loss", "kl_div": "kl_div", "max_pool1d": "max_pool1d",
-    "multi_margin_loss": "multi_margin_loss", "multilabel_margin_loss": "multilabel_margin_loss",
-    "nll_loss": "nll_loss_nd", "pad": "pad", "poisson_nll_loss": "poisson_nll_loss",
-    "rrelu": "rrelu",
-}  # fmt: skip
-
-
 def _sized(op: Op, body: Any) -> Any:
     """A layer's body, behind a look at its sizes where it takes any."""
     lines = _look_at_classes(op, "function") + _look_at_sizes(op, 0)
+    if op.base_name in IN_C:
+        lines += _look_at_attributes(op, "function")
+    elif op.base_name in passed_on.NAMES:
+        lines += _look_at_attributes(op, "function", "pass_on(name, locals())")
     parameters = _parameters(body)
     replays = programs.replays(op) and {a.name for a in op.schema.args} <= set(parameters)
     if not lines and not replays:
@@ -719,14 +713,15 @@ def _sized(op: Op, body: Any) -> Any:
     passed = ", ".join(f"{n}={n}" if n in named else n for n in parameters)
     source = f"def {op.base_name}({', '.join(params)}):\n"
     source += programs.lookup(op).format(named="") * replays
-    source += lines + programs.observation(passed).format(named="") * replays
-    source += f"    try:\n        return body({passed})\n"
+    lines += programs.observation(passed).format(named="") * replays
+    source += f"    try:\n{indent(lines, '    ')}        return body({passed})\n"
     values = ", ".join(f"{n!r}: {n}" for n in parameters)
     source += "    except (AttributeError, RuntimeError, TypeError) as error:\n"
     source += f"        refuse_layer(op, error, {{{values}}})\n"
     source += "        raise\n"
     scope = {
         "refuse_layer": refuse_layer, "D": defaults, "body": body, "op": op, "sizes_of": sizes_of,
+        "pass_on": passed_on.pass_on, "name": op.base_name, "look_at": refuse_attributes,
         **_ASKING,
     }  # fmt: skip
     if replays:
@@ -739,18 +734,7 @@ def refuse_layer(op: Op, error: Exception, values: dict[str, Any]) -> None:
 
     A public attribute that a value does not have is one that torch's function reads too.
     """
-    if op.base_name in PASSED_ON:
-        for at, arg in enumerate(op.schema.args, 1):
-            value = values.get(arg.name)
-            if (
-                arg.kind is ArgKind.TENSOR
-                and not isinstance(value, Tensor)
-                and not (value is None and arg.optional)
-            ):
-                raise TypeError(
-                    f"{PASSED_ON[op.base_name]}(): argument '{arg.name}' (position {at}) must be"
-                    f" Tensor, not {class_name(value)}"
-                ) from None
+    passed_on.pass_on(op.base_name, values)
     public = isinstance(error, AttributeError) and (error.name or "_")[0] != "_"
     if (
         public

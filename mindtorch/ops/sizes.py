@@ -34,4 +34,4 @@ def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
     if len(defaults) <= len(out_size):
         raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
     tail = defaults[-len(out_size) :]
-    return [size if size is not None else d for size, d in zip(out_size, tail, strict=True)]
+    return [size if size is not None else d for size, d in zip(out_size, tail, strict=False)]

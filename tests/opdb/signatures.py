@@ -25,6 +25,11 @@ from mindtorch._compat.signatures import derived
 PLACE = Path(argument_parser.__file__).with_name("signatures.txt")
 SPACES = ("", "special", "linalg", "fft", "nn.functional", "_C._VariableFunctions", "_C._nn")
 SKIPPED = frozenset(("backward", "compile", "cuda", "load", "register_hook", "save"))
+# What functions of Python call in C by names of its own.
+CALLED = frozenset((
+    "col2im", "cross_entropy_loss", "im2col", "nll_loss_nd", "upsample_bicubic2d",
+    "upsample_bilinear2d", "upsample_linear1d", "upsample_trilinear3d",
+))  # fmt: skip
 BUILTIN = (type(torch.add), type(torch.Tensor.add))
 _LITERAL = re.compile(rb"[A-Za-z_]\w*\([\x20-\x27\x2a-\x7e]*\)(?:\|deprecated|\|hidden)?(?=\x00)")
 Answer = tuple[tuple[Any, ...], dict[str, Any], str]
@@ -123,7 +128,8 @@ def table() -> dict[str, list[str]]:
             function = getattr(theirs, name, None)
             if name[0] != "_" and name not in SKIPPED and isinstance(function, BUILTIN):
                 raw = function.__name__
-                if raw not in rows and any(hasattr(o, name) for o in ours):
+                known_here = name in CALLED or any(hasattr(o, name) for o in ours)
+                if raw not in rows and known_here:
                     inner = "_VF." * space.startswith("_C")
                     rows[inner + raw] = _lines(raw, answers(function), known.get(raw, []))
     rows |= _in_python("", torch, mindtorch) | _in_python(".", torch.Tensor, mindtorch.Tensor)
