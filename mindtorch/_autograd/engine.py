@@ -40,6 +40,30 @@ class GraphTask(NamedTuple):
 
 # Set by the modes that see operators: gradients of a row that are one operator in torch.
 WHOLE: dict[str, Callable[[Any, Sequence[Any]], Any]] = {}
+
+
+class PassingStep(Node):
+    """A view that torch's graph has between a row and what it was given: one gradient later."""
+
+    def __init__(self, edge: tuple[Node, int], seq: float, grad: Tensor, view: Any):
+        self.seq, self.edges, self.saved = seq, (edge,), ()  # type: ignore[assignment]
+        self.outs, self._view = (grad._geom,), view
+
+    def apply(self, grads: list[Any]) -> Any:
+        return (self._view(grads[0]),)
+
+
+# By the row: where its gradients go, when a mode sees them on their ways.
+STEPS: dict[str, Callable[[Any, Sequence[Any]], Sequence[Any]]] = {}
+
+
+def steps() -> bool:
+    """Whether a pass goes by torch's own steps: a mode looks on, and no graph of it is wanted."""
+    task = LOCAL.task
+    watched = MODES.active and LOCAL.dispatches and not LOCAL.grad
+    return bool(watched and task is not None and task.needed is None)
+
+
 _CYCLES = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter"
     " and its gradient which can cause a memory leak. We recommend using autograd.grad when"
@@ -96,9 +120,9 @@ def _drain(
             if accumulating:
                 _applied(node, grads)
             continue
-        _step(node, grads, pending, heap, needed_nodes, captured)
+        edges = _step(node, grads, pending, heap, needed_nodes, captured)
         if uses:
-            _count_down(node, uses, pending, heap)
+            _count_down(edges, uses, pending, heap)
         if not keep_graph and node.saved:
             node.free()
     return [kept_grads.get((n, i)) for n, i in inputs or ()]
@@ -122,9 +146,9 @@ def _uses_of_leaves(heap: Sequence[tuple[int, Node]]) -> dict[Node, int]:
     return uses
 
 
-def _count_down(node: Node, uses: dict[Node, int], pending: Any, heap: Any) -> None:
+def _count_down(edges: Any, uses: dict[Node, int], pending: Any, heap: Any) -> None:
     """Put leaves that wait for nobody else at the front."""
-    for to in reversed(node.edges):  # torch's order for the bias and weight of a layer
+    for to in reversed(edges):  # torch's order for the bias and weight of a layer
         if to is not None and to[0] in uses:
             uses[to[0]] -= 1
             if not uses[to[0]] and to[0] in pending:
@@ -138,11 +162,12 @@ def _applied(node: Node, grads: Any) -> Any:
         whole = WHOLE.get(name)
         if whole is not None and (results := whole(node, grads)) is not NotImplemented:
             return results
-        LOCAL.node, outer = node, LOCAL.node
+        outer = LOCAL.node, LOCAL.grads
+        LOCAL.node, LOCAL.grads = node, grads
         try:
             return node.apply(grads)
         finally:
-            LOCAL.node = outer
+            LOCAL.node, LOCAL.grads = outer
     if not (MODES.active and LOCAL.profilers):
         return watched(node.apply, node, grads) if STATE.on else node.apply(grads)
     start = perf_counter()
@@ -155,9 +180,7 @@ def _applied(node: Node, grads: Any) -> Any:
             note(f"autograd::engine::evaluate_function: {node.name()}", start, stop)
 
 
-def _step(
-    node: Node, grads: Any, pending: Any, heap: Any, needed_nodes: Any, captured: Any
-) -> None:
+def _step(node: Node, grads: Any, pending: Any, heap: Any, needed_nodes: Any, captured: Any) -> Any:
     if node.prehooks:
         for hook in list(node.prehooks.values()):
             changed = hook(tuple(grads))
@@ -166,8 +189,11 @@ def _step(
     results = _applied(node, grads)
     if node.hooks:
         results = _run_hooks(node, results, grads)
+    edges = node.edges
+    if MODES.active and isinstance(node, OpNode) and node.op.name in STEPS and steps():
+        edges = STEPS[node.op.name](node, results)
     i = -1
-    for to in node.edges:
+    for to in edges:
         i += 1
         if to is None:
             continue
@@ -194,6 +220,7 @@ def _step(
         else:
             first = waiting[number]
             waiting[number] = grad if first is None else added(first, grad)
+    return edges
 
 
 def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Tensor) -> None:
@@ -239,7 +266,11 @@ def _summed(grad: Tensor, geom: Geometry) -> Tensor:
         same = extra > 0 and grad._geom.shape[extra:] == geom.shape
         _leading[key] = tuple(range(extra)) if same else None
     dims = _leading[key]
-    return aten.sum_to_size(grad, geom.shape) if dims is None else aten.sum(grad, dims)
+    if dims is None:
+        return aten.sum_to_size(grad, geom.shape)
+    if MODES.active and LOCAL.dispatches:
+        return aten.view(aten.sum(grad, dims, True), geom.shape)
+    return aten.sum(grad, dims)
 
 
 def _run_tensor_hooks(node: Node, grads: list[Any]) -> None:

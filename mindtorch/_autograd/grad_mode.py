@@ -29,6 +29,7 @@ class Local(threading.local):
     entered: Any = None  # the composite whose call profilers are told of, until its body begins
     dispatches: Any = ()  # the modes of torch.utils._python_dispatch, innermost last
     node: Any = None  # whose formula runs, where a mode is on
+    grads: Any = ()  # and on what
     dual = 0
     task: Any = None
     # vmap: number and batch of each level, outermost first; what draws may do; whether a call

@@ -416,6 +416,12 @@ def _laid_out_like(variable: Tensor, grad: Tensor) -> Tensor:
     geom = variable._geom
     if grad._geom.strides == geom.strides or not geom.dense:
         return aten.clone(grad)
+    if MODES.active and LOCAL.dispatches:
+        laid_out = DOOR["operator_of_mode"](
+            "new_empty_strided", (grad, list(geom.shape), list(geom.strides)), {}
+        )
+        laid_out.copy_(grad)
+        return laid_out
     laid_out = aten.empty_strided(geom.shape, geom.strides, dtype=grad.dtype, device=grad.device)
     laid_out.copy_(grad)
     return laid_out

@@ -23,6 +23,8 @@ from ..ops.spec import Op, aten
 from .keys import DispatchKey
 
 T = TypeVar("T")
+# Rows that torch makes of other operators before it asks a mode or a class.
+COMPOSITES: dict[str, Callable[..., Any]] = {}
 _AUTOGRAD = int(DispatchKey.Autograd)
 
 
@@ -77,7 +79,9 @@ class Watched:
             result = in_parts(self._op, args)
         finally:
             LOCAL.exclude = excluded
-        return _ask(*operator_call(self._op, "", args)) if result is NotImplemented else result
+        return (
+            ask_operator(*operator_call(self._op, "", args)) if result is NotImplemented else result
+        )
 
 
 class WatchedInplace(Watched):
@@ -85,12 +89,7 @@ class WatchedInplace(Watched):
 
     def run(self, outs: Any, *args: Any) -> Any:
         """Ask the mode for the writing form."""
-        return _ask(*operator_call(self._op, "_", args))
-
-
-def _rows(x: Tensor) -> Tensor:
-    """`x` as a matrix of its last dimension."""
-    return x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+        return ask_operator(*operator_call(self._op, "_", args))
 
 
 def unseen(function: Callable[..., T], *args: Any) -> T:
@@ -111,45 +110,6 @@ aten.publish("_watched", _watched)
 aten.publish("_unseen", unseen)
 
 
-def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
-    """Of the operators that torch makes it of: t, mm or addmm."""
-    rows, transposed = _rows(input), weight.t()
-    product = aten.mm(rows, transposed) if bias is None else aten.addmm(bias, rows, transposed)
-    return product if input.dim() == 2 else product.view(*input.shape[:-1], weight.shape[0])
-
-
-def _linear_backward(
-    grad_output: Tensor, input: Tensor, weight: Tensor, output_mask: Sequence[bool]
-) -> tuple[Tensor | None, ...]:
-    """The products of torch's backward of mm and addmm, and a sum for the bias."""
-    transposed, inputs = unseen(aten.t, weight), unseen(_rows, input)
-    rows = _rows(grad_output)
-    gx = aten.mm(rows, transposed.t()) if output_mask[0] else None
-    gw = aten.mm(rows.t(), inputs).t() if output_mask[1] else None
-    gb = rows.sum(0, True).view(weight.shape[0]) if output_mask[2] else None
-    gw = None if gw is None else gw.t()
-    return gx if gx is None or input.dim() == 2 else gx.view(input.shape), gw, gb
-
-
-def _matmul(input: Tensor, other: Tensor) -> Any:
-    """mm or bmm of matrices, folded or broadcast as torch does; NotImplemented for vectors."""
-    dims = (input.dim(), other.dim())
-    if dims == (2, 2):
-        return aten.mm(input, other)
-    if dims[0] > 2 and dims[1] == 2:
-        product = aten.mm(input.reshape(-1, input.shape[-1]), other)
-        return product.view(*input.shape[:-1], other.shape[1])
-    if min(dims) < 2:
-        return NotImplemented
-    if LOCAL.task is not None and dims == (3, 3) and input.shape[0] == other.shape[0]:
-        return aten.bmm(input, other)  # as the backward of bmm has it
-    batch = aten.broadcast_shapes(input.shape[:-2], other.shape[:-2])
-    left, right = (
-        x.expand(*batch, *x.shape[-2:]).reshape(prod(batch), *x.shape[-2:]) for x in (input, other)
-    )
-    return aten.bmm(left, right).view(*batch, input.shape[-2], other.shape[-1])
-
-
 # Functions by hand that are one operator each in torch, those without a tensor first.
 _FACTORIES = frozenset((
     "arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn",
@@ -161,10 +121,38 @@ _LIKE = frozenset((
 ))  # fmt: skip
 
 
+# Draws that are functions of their tensors.
+_DRAWS = frozenset(("bernoulli", "multinomial", "normal", "poisson"))
+
+
+def fills_by_mode(
+    self: Tensor, name: str, numbers: Sequence[Any], defaults: Sequence[Any], generator: object
+) -> bool:
+    """Whether a mode was asked to fill `self` by the operator `name`; defaults are left out."""
+    if not _watched():
+        return False
+    while numbers and numbers[-1:] == defaults[len(numbers) - 1 : len(numbers)]:
+        numbers = numbers[:-1]
+    named = {} if generator is None else {"generator": generator}
+    ask(name, (self, *numbers), named)
+    return True
+
+
+def ask(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the innermost mode makes of an operator, `add.Tensor`."""
+    packet, _, overload = name.partition(".")
+    return ask_operator(
+        getattr(getattr(namespace("aten"), packet), overload or "default"), args, kwargs
+    )
+
+
+aten.publish("_asked", ask)
+
+
 def factory_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What the innermost mode makes of a factory; NotImplemented for what is no factory of torch,
     or is called in a way that its operator has not."""
-    if name not in _FACTORIES and name not in _LIKE:
+    if name not in _FACTORIES and name not in _LIKE and name not in _DRAWS:
         return NotImplemented
     named = {k: v for k, v in kwargs.items() if v is not None}
     requires_grad = named.pop("requires_grad", False)
@@ -172,11 +160,15 @@ def factory_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
         return NotImplemented
     if name in _FACTORIES:
         named["device"] = resolve(named.get("device"))
-    named.setdefault("pin_memory", False)
+    if name in _DRAWS and not (name == "normal" and len(args) > 2):
+        if name == "poisson" or name == "multinomial":
+            return ask(name, tuple(args), named)
+    else:
+        named.setdefault("pin_memory", False)
     call = call_of_function(name, args, named)
     if call is None:
         return NotImplemented
-    result = _ask(*call)
+    result = ask_operator(*call)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -200,7 +192,9 @@ def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
     mask = [edge is not None for edge in node.edges]
     sizes = [weight.shape[0]] if mask[2] else None
     function = namespace("aten").convolution_backward.default
-    return _ask(function, (grads[0], input, weight, sizes, *_as_lists(node.args[3:]), mask), {})
+    return ask_operator(
+        function, (grads[0], input, weight, sizes, *_as_lists(node.args[3:]), mask), {}
+    )
 
 
 def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
@@ -213,7 +207,7 @@ def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
         lambda: aten.empty_strided(geom.shape, geom.strides, dtype=geom.dtype, device=geom.device)
     )
     function = namespace("aten").max_pool2d_with_indices_backward.default
-    return (_ask(function, (grads[0], input, *_as_lists(node.args[1:]), indices), {}),)
+    return (ask_operator(function, (grads[0], input, *_as_lists(node.args[1:]), indices), {}),)
 
 
 WHOLE.update(
@@ -222,15 +216,9 @@ WHOLE.update(
 )  # fmt: skip
 
 
-# Rows that torch makes of other operators before it asks a mode or a class.
-_COMPOSITES: dict[str, Callable[..., Any]] = {
-    "linear": _linear, "_linear_backward": _linear_backward, "matmul": _matmul,
-}  # fmt: skip
-
-
 def in_parts(op: Op, args: Sequence[Any]) -> Any:
     """A row's result of the operators that torch makes it of; NotImplemented for others."""
-    composite = _COMPOSITES.get(op.name)
+    composite = COMPOSITES.get(op.name)
     return NotImplemented if composite is None else composite(*args)
 
 
@@ -244,6 +232,9 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     if op.name == "matmul" and args[1].dim() == 1 and args[0].dim() <= 2:
         packet = namespace("aten").mv if args[0].dim() == 2 else namespace("aten").dot
         return packet.default, tuple(args), {}
+    if op.name == "squeeze" and isinstance(args[1], tuple) and len(args[1]) == 1:
+        packet = getattr(namespace("aten"), f"squeeze{end}")
+        return packet.dim, (args[0], args[1][0]), {}
     if op.name == "_batch_norm_functional":
         return namespace("aten").native_batch_norm.default, (*args[:-1], 0.1, args[-1]), {}
     if LOCAL.node is not None:
@@ -257,6 +248,8 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     return function, *called(op, args)
 
 
+# Rows whose gradient is zero everywhere.
+_FLAT = ("ceil", "div", "floor", "round", "sgn", "sign", "trunc")
 # Rows of gradients, and what torch's operators of the same arguments are called.
 _GRADIENTS = {"_batch_norm_backward": "native_batch_norm_backward",
               "_layer_norm_backward": "native_layer_norm_backward",
@@ -276,6 +269,11 @@ def _in_formula(op: Op, args: Sequence[Any]) -> tuple[Op | OpOverload, Sequence[
         return op, (*args[:3], args[0].dtype)
     if op.base_name == "_embed":
         return _of_view(op, args)
+    if op.base_name == "zeros" and LOCAL.grads and isinstance(LOCAL.grads[0], Tensor):
+        grad = LOCAL.grads[0]
+        if of in _FLAT:
+            return namespace("aten").zeros_like.default, (grad,)
+        return namespace("aten").new_zeros.default, (grad, list(args[0]))
     if op.base_name in _GRADIENTS:
         function = getattr(namespace("aten"), _GRADIENTS[op.base_name]).default
         return function, [list(a) if isinstance(a, tuple) else a for a in args]
@@ -339,10 +337,10 @@ def through_mode(name: str, value: Tensor) -> Any:
     options: dict[str, object] = {}
     if name == "ones_like":  # by which torch begins a backward pass
         options = {"pin_memory": False, "memory_format": DOOR["preserve_format"]}
-    return _ask(getattr(namespace("aten"), name).default, (value,), options)
+    return ask_operator(getattr(namespace("aten"), name).default, (value,), options)
 
 
-DOOR.update(through_mode=through_mode)
+DOOR.update(through_mode=through_mode, operator_of_mode=ask)
 
 
 def ask_of_user(
@@ -366,10 +364,10 @@ def ask_of_user(
             del named[argument.name]
     while places and is_default(declared[len(places) - 1], places[-1]):
         places = places[:-1]
-    return _ask(func, places, named, rules.get(type(LOCAL.dispatches[-1])))
+    return ask_operator(func, places, named, rules.get(type(LOCAL.dispatches[-1])))
 
 
-def _ask(
+def ask_operator(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rule: Callable[..., Any] | None = None
 ) -> Any:
     modes, excluded = LOCAL.dispatches, LOCAL.exclude

@@ -499,7 +499,7 @@ def _look_at_classes(op: Op, form: str) -> str:
     parameters = _parameters(op.body)
     is_layer = "nn" in op.places and form == "function"
     names = ", ".join(parameters if is_layer else (a.name for a in op.schema.args))
-    test = "MODES.active and (LOCAL.functions or LOCAL.profilers)"
+    test = "MODES.active and (LOCAL.functions or LOCAL.profilers or LOCAL.dispatches)"
     if first is not None and first.kind is ArgKind.TENSORS:
         test += f" or {n}.__class__ in LISTS and not PLAIN_TENSORS.issuperset(map(type, {n}))"
     elif first is not None:

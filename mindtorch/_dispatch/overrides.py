@@ -26,6 +26,7 @@ from ..ops.namespaces import OpOverload, OpOverloadPacket
 from ..ops.spec import SPACES, Op
 from .attributes import AttributeWatch
 from .builtins import FUNCTIONS, LAYERS, function_of, object_of
+from .composites import whole_row
 from .dispatch_modes import factory_call
 from .profiled_names import profiled_whole
 
@@ -227,6 +228,8 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
         flat = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
         classes = (type(v) for v in flat)
         PLAIN_TENSORS.update(k for k in classes if getattr(k, _ASKS, None) is _disabled)
+        if LOCAL.dispatches and (result := whole_row(op, values)) is not NotImplemented:
+            return result
         return profiled_whole(op, values) if LOCAL.profilers else NotImplemented
     for kind in kinds:
         if op.base_name in getattr(type(kind), "_composites", ()):

@@ -8,9 +8,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .._autograd.grad_mode import MODES
+from .._autograd.grad_mode import LOCAL, MODES
 from .._compat.argument_errors import class_name
 from .._dispatch.bind import warn_of_bytes
+from .._dispatch.dispatch_modes import through_mode
 from .._dispatch.overrides import ask, by_name
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
@@ -231,7 +232,7 @@ def _beside(index: Tensor, part: Tensor) -> Tensor:
 
 
 def _mask_index(mask: Tensor) -> tuple[Tensor, ...]:
-    return tuple(aten.unbind(aten.nonzero(mask), 1))
+    return tuple(aten._unseen(lambda: aten.unbind(aten.nonzero(mask), 1)))
 
 
 def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
@@ -246,7 +247,10 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
         value = _element(value, self._geom.dtype)
     elif not isinstance(value, Tensor | np.integer | np.bool_):
         raise TypeError(f"can't assign a {class_name(value)} to a {self.type()}")
-    if _is_whole_mask(self, index) and _is_single(value):
+    watched = MODES.active and LOCAL.dispatches
+    if watched and not isinstance(value, Tensor):
+        value = through_mode("lift_fresh", aten._unseen(_value, self, value))
+    if _is_whole_mask(self, index) and _is_single(value) and not watched:
         before = self._fn
         self.masked_fill_(_beside(index, self), value)
         if self._base is None and self._fn is not before:
@@ -258,6 +262,9 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
             part.fill_(value)
             return
         value = _value(self, value)
+    if not tensors and watched and not value.ndim:
+        part.fill_(value)
+        return
     if not tensors:
         part.copy_(_fitted(value, part.shape))
         return

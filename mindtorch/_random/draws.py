@@ -13,6 +13,7 @@ from .._autograd.function import Function, FunctionNode
 from .._autograd.grad_mode import LOCAL, MODES
 from .._backends.registry import registry
 from .._compat.argument_errors import parsed
+from .._dispatch.dispatch_modes import fills_by_mode
 from .._dispatch.overrides import hand_over, overriding
 from .._functional.creation import finish, from_array, kind_of, sizes_of, write_out
 from .._functional.publish import FUNCTIONS, surface
@@ -310,6 +311,8 @@ def uniform_(
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
+    if fills_by_mode(self, "uniform_", (low, high), (0.0, 1.0), generator):
+        return self
     return _refill(self, "uniform", (float(low), float(high)), generator)
 
 
@@ -322,6 +325,8 @@ def normal_(
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     _float_dtype(self.dtype, "normal_kernel_cpu")
+    if fills_by_mode(self, "normal_", (mean, std), (0.0, 1.0), generator):
+        return self
     return _refill(self, "normal", (float(mean), float(std)), generator)
 
 
@@ -337,9 +342,14 @@ def random_(
     dtype = self._geom.dtype
     if high is not None:
         _refuse_range(low, high, dtype)
+        overload, numbers = ("to", (high,)) if low == 0 else ("from", (low, high))
+        if fills_by_mode(self, f"random_.{overload}", numbers, (), generator):
+            return self
         return _refill(self, "integers", (low, high), generator)
     high = _span(dtype)
     _refuse_range(low, high, dtype)
+    if fills_by_mode(self, "random_", (), (), generator):
+        return self
     return _refill(self, "integers", (low, high, dtype in (dt.int64, dt.float64)), generator)
 
 
@@ -417,7 +427,10 @@ def bernoulli_(
         p = p.expand(self.shape)
     elif not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    elif sequential.fill(generator, "bernoulli", self, p):
+    overload, defaults = ("Tensor", ()) if isinstance(p, Tensor) else ("float", (0.5,))
+    if fills_by_mode(self, f"bernoulli_.{overload}", (p,), defaults, generator):
+        return self
+    if not isinstance(p, Tensor) and sequential.fill(generator, "bernoulli", self, p):
         return self
     return _put(self, _bernoulli(self._geom, p, generator))
 
@@ -500,6 +513,8 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
             "Exponential distribution is a continuous probability distribution. dtype must be a"
             f" floating point but you specified {geom.dtype.legacy}"
         )
+    if fills_by_mode(self, "exponential_", (lambd,), (1.0,), generator):
+        return self
     if sequential.fill(generator, "exponential", self, lambd):
         return self
     if geom.device.type == "cpu":
@@ -529,6 +544,8 @@ def cauchy_(
             "Cauchy distribution is a continuous probability distribution. dtype must be a"
             f" floating point but you specified {c_name(self.dtype)}"
         )
+    if fills_by_mode(self, "cauchy_", (median, sigma), (0.0, 1.0), generator):
+        return self
     if sequential.fill(generator, "cauchy", self, median, sigma):
         return self
     u = _uniform_double(self, generator)
@@ -543,6 +560,8 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype.category > dt.FLOAT or self.dtype is dt.bool:
         raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.legacy}'")
+    if fills_by_mode(self, "geometric_", (p,), (), generator):
+        return self
     if sequential.fill(generator, "geometric", self, log1p(-p)):
         return self
     u = _uniform_double(self, generator)
@@ -559,6 +578,8 @@ def log_normal_(
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if self.dtype.category != dt.FLOAT:
         raise NotImplementedError(f"\"log_normal_cpu\" not implemented for '{self.dtype.legacy}'")
+    if fills_by_mode(self, "log_normal_", (mean, std), (1.0, 2.0), generator):
+        return self
     if sequential.fill(generator, "log_normal", self, mean, std):
         return self
     if self.device.type == "cpu":

@@ -137,6 +137,14 @@ def _slice_backward(
     return aten.slice_scatter(zeros, grad_output, dim, start, end, step)
 
 
+def _new_empty_strided(
+    self: Tensor, size: Sizes, stride: Sizes, *, dtype: Any = None, device: Any = None,
+    **_: object,
+) -> Any:  # fmt: skip
+    place = {"dtype": dtype or self.dtype, "device": device or self.device}
+    return aten.empty_strided(tuple(size), tuple(stride), **place)
+
+
 def _plain(name: str) -> Callable[..., Any]:
     """A factory that is a row: where its memory would be pinned is no argument of it."""
 
@@ -170,6 +178,9 @@ FORMS: dict[str, Callable[..., Any]] = {
     "native_layer_norm_backward": lambda *args: aten._layer_norm_backward(*args),
     "native_group_norm_backward": lambda *args: aten._group_norm_backward(*args),
     "select_backward": _select_backward, "slice_backward": _slice_backward,
+    "_is_all_true": lambda self: aten.all(self),
+    "_unsafe_view": lambda self, size: self.view(tuple(size)),
+    "new_empty_strided": _new_empty_strided,
     "numpy_T": lambda self: self.T, "rsub": lambda self, other, alpha=1: other - self * alpha,
     "sym_size": _sym_size, "view_as": lambda self, other: self.view(other.shape),
     "expand_as": lambda self, other: self.expand(other.shape),

@@ -234,10 +234,15 @@ def _schema_of_row(overload: OpOverload) -> FunctionSchema:
     plain = name.removesuffix("_")
     row = next((OPS[n] for n in (f"{plain}.{kind}", plain, name) if n in OPS), None)
     if row is None:
-        text = declarations().get(name if kind == "default" else f"{name}.{kind}")
+        end = "" if kind == "default" else f".{kind}"
+        text = declarations().get(f"{name}{end}")
+        if text is None and plain != name and f"{plain}{end}" in declarations():
+            text = declarations()[f"{plain}{end}"].replace("Tensor self", "Tensor(a!) self", 1)
+            text = f"{name}{text.removeprefix(plain)}"
         if text is None:
             raise AttributeError(f"{overload} has no schema: it is no row")
-        return function_schema("aten", f"{text} -> Tensor")
+        written = "(a!)" * (plain != name)
+        return function_schema("aten", f"{text} -> Tensor{written}")
     _, _, rest = row.text.partition("(")
     rest = rest.replace("Tensor|Scalar", "Scalar" if kind == "Scalar" else "Tensor")
     if kind == "Scalar":  # which takes alpha by position too

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import mindtorch
 from mindtorch._functional.queries import typename
+from mindtorch.profiler import record_function
 
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
@@ -106,18 +107,19 @@ class Optimizer(HookedOptimizer):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops (or zeroes) the gradient of every parameter."""
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                if set_to_none:
-                    p.grad = None
-                    continue
-                if p.grad.grad_fn is not None:
-                    p.grad.detach_()
-                else:
-                    p.grad.requires_grad_(False)
-                p.grad.zero_()
+        with record_function(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    if set_to_none:
+                        p.grad = None
+                        continue
+                    if p.grad.grad_fn is not None:
+                        p.grad.detach_()
+                    else:
+                        p.grad.requires_grad_(False)
+                    p.grad.zero_()
 
     def add_param_group(self, param_group: Group) -> None:
         """Adds a group; TypeError and ValueError for what can't be optimized."""

@@ -16,6 +16,9 @@ from functools import wraps
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
+from .._dispatch.dispatch_modes import ask_operator
+from ..ops.function_schema import function_schema
+from ..ops.namespaces import define, namespace
 from ._events import EventList, FunctionEvent
 
 __all__ = ["EventList", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile",
@@ -84,6 +87,24 @@ class _Recording:
 _active: list[_Recording] = []
 
 
+for _text in (
+    "_record_function_enter_new(str name, str? args=None) -> Any",
+    "_record_function_exit._RecordFunction(Any record) -> ()",
+):
+    _name, _, _overload = _text.partition("(")[0].partition(".")
+    _schema = function_schema("profiler", _text)
+    define("profiler", _name, _overload or "default", lambda *args: None, _schema)
+
+
+def through_profiler(name: str, *args: object) -> object:
+    """What the innermost mode makes of an operator that begins or ends a range."""
+    if not (MODES.active and LOCAL.dispatches):
+        return None
+    packet, _, overload = name.partition(".")
+    function = getattr(getattr(namespace("profiler"), packet), overload or "default")
+    return ask_operator(function, args, {})
+
+
 class record_function:  # noqa: N801 - torch's name
     """`with record_function("name"):` or a decorator: a range that profilers see."""
 
@@ -100,10 +121,12 @@ class record_function:  # noqa: N801 - torch's name
                     f" '{type(value).__name__}'."
                 )
         self.start: float = time.perf_counter()
+        self._record = through_profiler("_record_function_enter_new", self.name, self.args)
         return self
 
     def __exit__(self, *exc: object) -> None:
         end = time.perf_counter()
+        through_profiler("_record_function_exit._RecordFunction", self._record)
         for recording in _active:
             recording.note(self.name, self.start, end, annotation=True)
 

@@ -359,21 +359,45 @@ OPERATORS = {
 }
 
 
+# And in torch's order, with the gradients of leaves.
+IN_ORDER = (
+    "m(x).sum().backward()", "m(x.view(2, 2, 4)).sum().backward()", "(x + x[0]).sum().backward()",
+    "[t.zeros(2).uniform_(), t.zeros(2).normal_(0, 2), t.zeros(2).bernoulli_(0.5)]",
+    "[t.ones(3).exponential_(), t.zeros(3).random_(4), t.bernoulli(x.detach())]", "F.dropout(x)",
+    "t.zeros(2, 3).__setitem__(0, 1.0)", "t.zeros(3).__setitem__(t.ones(3) > 0, 2.0)", "x[x > 0]",
+    "x.transpose(0, 1).reshape(-1)", "t.where(x > 0, x, 0.0)", "x.squeeze(0)", "t.nn.Linear(2, 2)",
+    "t.stack([x, x]).sum().backward()", "[o.step(), o.zero_grad()]", "t.nn.BatchNorm1d(4)(x)",
+    "1 - x.detach()", "x[t.tensor([0, 1])].sum().backward()",
+)  # fmt: skip
+
+
+def _operators_seen(t, code):
+    module = "torch" if t is torch else "mindtorch"
+    mode = importlib.import_module(f"{module}.utils._python_dispatch").TorchDispatchMode
+    names = []
+
+    class Log(mode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x, w, b = (t.ones(*s, requires_grad=True) for s in ((4, 4), (1, 1, 2, 2), (1,)))
+    m = t.nn.Sequential(t.nn.Linear(4, 3), t.nn.ReLU(), t.nn.Linear(3, 1, bias=False))
+    x.grad, o = t.ones(4, 4), t.optim.SGD([x], lr=0.1)
+    with Log():
+        eval(code, {"t": t, "F": t.nn.functional, "x": x, "w": w, "b": b, "m": m, "o": o})
+    return names
+
+
 @pytest.mark.parametrize("code", OPERATORS.values(), ids=OPERATORS)
 def test_dispatch_modes_see_torchs_operators(code):
-    def seen_by(t):
-        module = "torch" if t is torch else "mindtorch"
-        mode = importlib.import_module(f"{module}.utils._python_dispatch").TorchDispatchMode
-        names = []
+    ours, theirs = (
+        sorted(n for n in _operators_seen(t, code) if n != "aten.detach.default")
+        for t in (mindtorch, torch)
+    )
+    assert ours == theirs
 
-        class Log(mode):
-            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-                names.append(str(func))
-                return func(*args, **(kwargs or {}))
 
-        x, w, b = (t.ones(*s, requires_grad=True) for s in ((4, 4), (1, 1, 2, 2), (1,)))
-        with Log():
-            eval(code, {"t": t, "F": t.nn.functional, "x": x, "w": w, "b": b})
-        return [n for n in names if n != "aten.detach.default"]
-
-    assert sorted(seen_by(mindtorch)) == sorted(seen_by(torch))
+@pytest.mark.parametrize("code", IN_ORDER)
+def test_dispatch_modes_see_torchs_operators_in_order(code):
+    assert _operators_seen(mindtorch, code) == _operators_seen(torch, code)

@@ -19,13 +19,16 @@ PLACE = Path(spec.__file__).with_name("aten_overloads.txt")
 NAMES = PLACE.with_name("aten_overload_names.txt")
 # Operators that graphs hold and that are no rows.
 MORE = (
-    "_native_batch_norm_legit_functional", "_native_batch_norm_legit_no_training", "_to_copy",
-    "chunk", "clone", "contiguous", "convolution", "copy", "cross_entropy_loss", "detach",
-    "empty", "empty_like", "expand_as", "eye", "fill", "full", "full_like", "gru", "index_put",
-    "item", "lift_fresh_copy", "linspace", "lstm", "numpy_T", "new_empty", "new_full", "new_ones",
-    "new_zeros", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like",
-    "randperm", "reshape_as", "rnn_relu", "rnn_tanh", "to", "type_as", "unflatten", "view_as",
-    "zero", "zeros_like",
+    "_is_all_true", "_native_batch_norm_legit_functional",
+    "_native_batch_norm_legit_no_training", "_to_copy", "_unsafe_view", "bernoulli", "bernoulli_",
+    "cauchy", "chunk", "clone", "contiguous", "convolution", "copy", "cross_entropy_loss", "detach",
+    "empty", "empty_like", "expand_as", "exponential", "eye", "fill", "full", "full_like",
+    "geometric", "gru", "index_put", "item", "lift_fresh_copy", "linspace", "log_normal",
+    "lstm", "multinomial", "new_empty", "new_empty_strided", "new_full", "new_ones",
+    "new_zeros", "normal", "numpy_T", "ones", "ones_like", "poisson", "rand", "rand_like",
+    "randint", "randn", "randn_like", "random", "randperm", "reshape_as", "rnn_relu",
+    "rnn_tanh", "scalar_tensor", "to", "type_as", "unflatten", "uniform", "view_as", "zero",
+    "zeros_like",
 )  # fmt: skip
 SCRIPT = re.compile(
     r"Dict\(|\bt\[\]|\.prim_|hacked_twin|\.list_|\.t\(|_copy\.|Storage|sublist|\.str|complex\[\]"

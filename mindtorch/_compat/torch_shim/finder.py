@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,8 @@ class Finder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
         top = fullname.partition(".")[0]
+        if top == "mindtorch":
+            return _public(fullname, path)
         if top not in _HOMES or (top == "torch_npu" and os.environ.get(NPU_VARIABLE) != "1"):
             return None
         ours = _ours(fullname)
@@ -89,6 +91,22 @@ class Finder(MetaPathFinder):
 
         search = MetadataPathFinder.find_distributions
         return search(DistributionFinder.Context(name="torch", path=[SITE]))
+
+
+def _public(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    """A module of ours by a name that torch has, which answers as torch's once it is loaded."""
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is None or spec.loader is None or not spec.origin:
+        return spec
+    if "._" not in fullname.replace("._dynamo", "") and not fullname.startswith("mindtorch.ops"):
+        run = spec.loader.exec_module
+
+        def load(module: ModuleType) -> None:
+            run(module)
+            serve(module)
+
+        vars(spec.loader)["exec_module"] = load
+    return spec
 
 
 def _spec(ours: str) -> Any:

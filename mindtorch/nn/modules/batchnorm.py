@@ -71,11 +71,12 @@ class _NormBase(Module):
     def reset_running_stats(self) -> None:
         """Sets the running mean to 0, the variance to 1, the count to 0."""
         if self.track_running_stats:
-            for buffer in (self.running_mean, self.num_batches_tracked):
-                if buffer is not None:
-                    buffer.zero_()
+            if self.running_mean is not None:
+                self.running_mean.zero_()
             if self.running_var is not None:
                 self.running_var.fill_(1)
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
         """Sets weight to 1, bias to 0, and the statistics to their start."""

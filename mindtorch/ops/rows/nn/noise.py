@@ -23,12 +23,23 @@ def _check(p: float, name: str = "dropout") -> float:
 
 def _noise(like: Tensor, p: float) -> Tensor:
     """`like` with 0 where something drops and the scale of the rest elsewhere."""
+    if aten._watched():
+        return aten._asked("div_.Scalar", (like.bernoulli_(1 - p), 1 - p), {})
     return like.bernoulli_(1 - p).div_(1 - p)
+
+
+def _blank(input: Tensor) -> Tensor:
+    """Memory like the input's."""
+    if aten._watched():
+        return aten._asked("empty_like", (input,), {})
+    return aten.empty_like(input)
 
 
 def _per_channel(input: Tensor) -> Tensor:
     """An element for each channel: [N, C, 1, …]."""
     shape = (*input.shape[:2], *([1] * (input.dim() - 2)))
+    if aten._watched():
+        return input.new_empty(shape)
     return aten.empty(shape, dtype=input.dtype, device=input.device)
 
 
@@ -47,12 +58,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if not training or p == 0 or input.numel() == 0:
         return input
     if inplace:
-        return input.mul_(0) if p == 1 else input.mul_(_noise(aten.empty_like(input), p))
+        return input.mul_(0) if p == 1 else input.mul_(_noise(_blank(input), p))
     if p == 1:
         return input * 0
     if input.device.type != "cpu" and input.is_floating_point():
         return aten.native_dropout(input, p, training)[0]
-    return input * _noise(aten.empty_like(input), p)
+    return input * _noise(_blank(input), p)
 
 
 def _channels(input: Tensor, p: float, inplace: bool) -> Tensor:

@@ -182,13 +182,16 @@ def normalized_by(
         if values is not None and values._geom.numel != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {values.numel()}")
     fixed = (None, None) if training else (mean, var)
+    if aten._watched():
+        options = {"dtype": dt.uint8, "device": input.device}
+        aten._asked("empty.memory_format", ([0],), options)  # what cuDNN would reserve
     out, batch_mean, rstd = aten._batch_norm_functional(
         input, weight, bias, fixed[0], fixed[1], training, eps
     )
     if training and (mean is not None or var is not None):
         count = input.numel() // max(channels, 1)
         unbiased = count / max(count - 1, 1)
-        aten._unseen(_move, mean, var, batch_mean.detach(), rstd.detach(), momentum, eps, unbiased)
+        aten._unseen(_move, mean, var, batch_mean, rstd, momentum, eps, unbiased)
     return out, batch_mean, rstd
 
 
@@ -209,6 +212,7 @@ def _move(
     stay = any(t is not None and not hasattr(t, "_level") for t in (mean, var))
     if hasattr(batch_mean, "_level") and stay:  # a batch of vmap
         raise RuntimeError(_SHARED)
+    batch_mean, rstd = batch_mean.detach(), rstd.detach()
     if mean is not None:
         _moved(mean, batch_mean, momentum)
     if var is not None:

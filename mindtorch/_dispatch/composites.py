@@ -1,0 +1,143 @@
+"""Owns what torch makes of rows before a mode or a class sees them, and what it sees as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from .._autograd.engine import STEPS, PassingStep, steps
+from .._autograd.grad_mode import LOCAL
+from .._tensor.tensor import Tensor
+from ..ops.aten_overloads import call_of_row
+from ..ops.spec import Op, aten
+from .dispatch_modes import COMPOSITES, ask, ask_operator, unseen
+
+
+def _rows(x: Tensor) -> Tensor:
+    """`x` as a matrix of its last dimension."""
+    return x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+
+
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+    """Of the operators that torch makes it of: t, mm or addmm."""
+    if bias is None and input.dim() > 2:
+        transposed = weight.t()
+        product = aten.mm(_rows(input), transposed)
+        return _unsafe_view(product, (*input.shape[:-1], weight.shape[0]))
+    rows, transposed = _rows(input), weight.t()
+    product = aten.mm(rows, transposed) if bias is None else aten.addmm(bias, rows, transposed)
+    return product if input.dim() == 2 else product.view(*input.shape[:-1], weight.shape[0])
+
+
+def _linear_backward(
+    grad_output: Tensor, input: Tensor, weight: Tensor, output_mask: Sequence[bool]
+) -> tuple[Tensor | None, ...]:
+    """The products of torch's backward of mm and addmm, and a sum for the bias."""
+    transposed, inputs = unseen(aten.t, weight), unseen(_rows, input)
+    rows = _rows(grad_output)
+    gw = None
+    if output_mask[1] and not output_mask[2]:  # mm's order, which is not addmm's
+        gw = aten.mm(rows.t(), inputs).t()
+    gx = aten.mm(rows, transposed.t()) if output_mask[0] else None
+    if output_mask[1] and output_mask[2]:
+        gw = aten.mm(rows.t(), inputs).t()
+    gb = rows.sum(0, True).view(weight.shape[0]) if output_mask[2] else None
+    if not steps():
+        gw = None if gw is None else gw.t()
+        gx = gx if gx is None or input.dim() == 2 else gx.view(input.shape)
+    return gx, gw, gb
+
+
+def _linear_steps(node: Any, results: Sequence[Any]) -> Sequence[Any]:
+    """The weight is transposed, and more than rows are seen as such, before the product is."""
+    edges = list(node.edges)
+    (to_input, to_weight), (gx, gw) = edges[:2], results[:2]
+    if to_weight is not None and gw is not None:
+        edges[1] = PassingStep(to_weight, node.seq - 0.4, gw, aten.t), 0
+    if to_input is not None and gx is not None and node.args[0].ndim != 2:
+        shape = to_input[0].outs[to_input[1]].shape
+        before = 0.2 if results[2] is None else 0.6  # as matmul and addmm have it
+        view = PassingStep(to_input, node.seq - before, gx, lambda grad: aten.view(grad, shape))
+        edges[0] = view, 0
+    return edges
+
+
+def _matmul(input: Tensor, other: Tensor) -> Any:
+    """mm or bmm of matrices, folded or broadcast as torch does; NotImplemented for vectors."""
+    dims = (input.dim(), other.dim())
+    if dims == (2, 2):
+        return aten.mm(input, other)
+    if dims[0] > 2 and dims[1] == 2:
+        product = aten.mm(input.reshape(-1, input.shape[-1]), other)
+        return _unsafe_view(product, (*input.shape[:-1], other.shape[1]))
+    if min(dims) < 2:
+        return NotImplemented
+    if LOCAL.task is not None and dims == (3, 3) and input.shape[0] == other.shape[0]:
+        return aten.bmm(input, other)  # as the backward of bmm has it
+    batch = aten.broadcast_shapes(input.shape[:-2], other.shape[:-2])
+    left, right = (
+        x.expand(*batch, *x.shape[-2:]).reshape(prod(batch), *x.shape[-2:]) for x in (input, other)
+    )
+    return _unsafe_view(aten.bmm(left, right), (*batch, input.shape[-2], other.shape[-1]))
+
+
+def _unsafe_view(x: Tensor, size: Sequence[int]) -> Tensor:
+    """A view of memory that nobody else has, which torch makes by an operator of its own."""
+    view: Tensor = ask("_unsafe_view", (x, list(size)), {})
+    return view
+
+
+def _reshape_copy(self: Tensor, size: Sequence[int]) -> Tensor:
+    return _unsafe_view(aten.clone(self, memory_format="contiguous"), size)
+
+
+def _where(condition: Tensor, self: Any, other: Any) -> Any:
+    """With numbers as tensors."""
+    if isinstance(self, Tensor) and isinstance(other, Tensor):
+        return NotImplemented
+    like = self if isinstance(self, Tensor) else other
+    if not isinstance(like, Tensor):
+        return NotImplemented
+    dtype = aten.result_type(self, other) if hasattr(aten, "result_type") else like.dtype
+    self, other = (
+        v
+        if isinstance(v, Tensor)
+        else ask("scalar_tensor", (v,), {"dtype": dtype, "device": like.device})
+        for v in (self, other)
+    )
+    return aten.where(condition, self, other)
+
+
+# Rows in Python that are one operator in torch, for tensors that record nothing.
+_WHOLE_ROWS = frozenset((
+    "addr", "allclose", "aminmax", "block_diag", "bucketize", "celu", "clamp_max", "clamp_min",
+    "diagonal_copy", "dist", "equal", "glu", "hardsigmoid", "histc", "multi_margin_loss",
+    "pixel_shuffle", "pixel_unshuffle", "renorm", "rot90", "rsub", "searchsorted", "take",
+    "threshold", "trace", "vdot",
+))  # fmt: skip
+
+
+def whole_row(op: Op, values: Sequence[Any]) -> Any:
+    """What a mode makes of a row in Python; NotImplemented for one that it sees in parts."""
+    if op.base_name not in _WHOLE_ROWS:
+        return NotImplemented
+    recorded = (isinstance(v, Tensor) and v._fn is not None for v in values)
+    if LOCAL.grad and any(recorded):
+        return NotImplemented
+    call = call_of_row(op, "", values)
+    return NotImplemented if call is None else ask_operator(*call)
+
+
+def _unbind(self: Tensor, dim: int = 0) -> Any:
+    """What goes back through a stack is selected, tensor by tensor."""
+    if LOCAL.node is None or LOCAL.node.op.name != "stack":
+        return NotImplemented
+    return [aten.select(self, dim, i) for i in range(self.shape[dim])]
+
+
+STEPS["linear"] = _linear_steps
+COMPOSITES.update(
+    linear=_linear, _linear_backward=_linear_backward, matmul=_matmul,
+    _reshape_copy=_reshape_copy, unbind=_unbind, where=_where,
+)  # fmt: skip
