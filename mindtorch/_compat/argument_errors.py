@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from ..ops.schema import SchemaArgument
-from .argument_parser import parameter, refusal
+from .argument_parser import fit_by_class, parameter, refusal
 from .class_names import class_name as class_name
 from .failed_calls import FORMS as FORMS
 from .failed_calls import failed_call
@@ -35,6 +35,33 @@ def explained(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Type
         return None
     takes = "exactly one argument" if most else "no arguments"
     return TypeError(f"{full}() takes {takes} ({len(args)} given)")
+
+
+def checked(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | bool | None:
+    """What torch says of a call before it is made, if it refuses it; else whether it takes every
+    call of these classes. None where torch has no signatures of the name."""
+    rows = signatures_of(name)
+    if not rows:
+        return (explained(name, args, kwargs) or True) if counted_by_python(name) else None
+    values = (*args, *kwargs.values())
+    if any(hasattr(type(v), "__torch_function__") and not _is_plain(type(v)) for v in values):
+        return False  # the class has the call
+    known = all(map(_is_known, values))
+    return refusal(rows, args, kwargs) or (known and fit_by_class(rows, args, kwargs))
+
+
+def _is_plain(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in _LASTING
+
+
+def _is_known(value: object) -> bool:
+    """Whether the class of a value lasts as long as the process, as those of its elements do."""
+    return type(value).__module__.partition(".")[0] in _LASTING and (
+        not isinstance(value, list | tuple) or all(map(_is_known, (*value[:1], *value[-1:])))
+    )
+
+
+_LASTING = ("builtins", "mindtorch", "numpy", "torch")
 
 
 def _bound_by_python(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:

@@ -1,7 +1,7 @@
 """Owns torch's parser of arguments: whether a call fits signatures, and what is said if not.
 
 Written after the rules of torch/csrc/utils/python_arg_parser.cpp and invalid_arguments.cpp of
-torch 2.13. Only calls that failed come here.
+torch 2.13. Calls that failed come here, and the first of each kind before it is made.
 """
 
 from __future__ import annotations
@@ -146,8 +146,12 @@ def _scalar_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) and not value.ndim and not value.requires_grad
 
 
+def _is_real(value: Any) -> bool:
+    return bool(value.is_floating_point() or value.is_complex())
+
+
 def _whole(value: Any) -> bool:
-    return not (value.is_floating_point() or value.is_complex() or str(value.dtype)[-4:] == "bool")
+    return not (_is_real(value) or str(value.dtype)[-4:] == "bool")
 
 
 def _is_int(_: FunctionParameter, value: Any) -> bool:
@@ -177,6 +181,8 @@ def _is_number(param: FunctionParameter, value: Any) -> bool:
 def _are_ints(param: FunctionParameter, value: Any) -> bool:
     if isinstance(value, list | tuple):
         return not len(value) or _is_index(value[0])
+    if isinstance(value, Tensor):
+        return param.size > 0 and value.numel() == 1 and not _is_real(value)
     return param.size > 0 and (_is_index if param.kind[:3] == "Sym" else _plain_int)(value)
 
 
@@ -235,7 +241,10 @@ _TESTS: dict[str, Callable[[FunctionParameter, Any], bool]] = {
     "std::string": lambda _, value: isinstance(value, str | bytes),
     "std::string_view": lambda _, value: isinstance(value, str | bytes),
     "c10::string_view": lambda _, value: isinstance(value, str | bytes),
-    "ScalarType": lambda _, value: isinstance(value, Dtype) or value in (float, int, bool, complex),
+    "ScalarType": lambda _, value: (
+        isinstance(value, Dtype)
+        or (isinstance(value, type) and value in (float, int, bool, complex))
+    ),
     "Device": lambda _, value: _plain_int(value) or isinstance(value, Device | str | bytes),
     "MemoryFormat": _called("memory_format"),
     "Layout": _called("layout"),
@@ -337,6 +346,32 @@ def _unknown(row: FunctionSignature, kwargs: Mapping[str, Any], places: int) -> 
         if names.index(key) < places:
             return TypeError(f"{row.name}() got multiple values for argument '{key}'")
     return TypeError("invalid keyword arguments")
+
+
+def fit_by_class(
+    signatures: Sequence[FunctionSignature], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
+    """Whether a signature takes a call for its classes: no tensor stands for a number."""
+    rows = (row for row in signatures if _fault(row, args, kwargs) is None)
+    return any(not _number_of_tensor(row, args, kwargs) for row in rows)
+
+
+def _number_of_tensor(
+    row: FunctionSignature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
+    kinds = [param.kind for param in row.params[: len(args)]]
+    kinds += kinds[-1:] * (len(args) - len(kinds))
+    named = {name: p.kind for p in row.params for name in (p.name, *_SECOND.get(p.name, ()))}
+    pairs = [*zip(kinds, args, strict=True), *((named[k], v) for k, v in kwargs.items())]
+    return any(_has_tensor(v) for kind, v in pairs if kind not in _OF_TENSORS)
+
+
+def _has_tensor(value: object) -> bool:
+    ends = (*value[:1], *value[-1:]) if isinstance(value, list | tuple) else (value,)
+    return any(isinstance(v, Tensor) for v in ends)
+
+
+_OF_TENSORS = ("Tensor", "TensorList", "c10::List<::std::optional<Tensor>>", "PyObject*")
 
 
 def _unpacking(

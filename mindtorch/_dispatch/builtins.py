@@ -12,7 +12,7 @@ from inspect import isfunction, isroutine
 from types import ModuleType
 from typing import Any
 
-from .._compat.argument_errors import SIGNS, explained
+from .._compat.argument_errors import SIGNS, checked, explained
 from .._tensor.slots import TensorSlots, builtin, descriptor, explain_by
 from .._tensor.subclass import ASKING_OPERATORS, OURS
 
@@ -119,13 +119,22 @@ def function_of(value: Any) -> Any:
 
 
 def _explain(
-    owner: object, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException
-) -> BaseException | None:
+    owner: object,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: BaseException | None,
+) -> BaseException | bool | None:
     """What torch's parser says of a call that failed; None where it takes the call.
 
+    Of a call before it is made (no error): what it says if it refuses the call, True if it takes
+    all of these classes, False if it takes this one, None if it knows nothing of the name.
     Calls of mindtorch itself may give what torch's parser refuses: None among indices.
     """
-    if not isinstance(error, SIGNS) or sys._getframe(1).f_code.co_filename.startswith(OURS):
+    if error is not None and not isinstance(error, SIGNS):
+        return None
+    internal = sys._getframe(1).f_code.co_filename.startswith(OURS)
+    if error is not None and internal:
         return None
     space = getattr(owner, "__name__", "").rpartition(".")[2]
     full = (
@@ -135,7 +144,10 @@ def _explain(
         if space in _PREFIXED
         else name
     )
-    return explained(full, args, kwargs)
+    if error is not None:
+        return explained(full, args, kwargs)
+    answer = checked(full, args, kwargs)
+    return False if internal and isinstance(answer, TypeError) else answer
 
 
 _PREFIXED = ("_fft", "_linalg", "_special")

@@ -19,7 +19,8 @@ def builtin(
 def descriptor(function: Callable[..., Any], name: str, doc: str | None, /) -> Any: ...
 def explain_by(
     function: Callable[
-        [object, str, tuple[Any, ...], dict[str, Any], BaseException], BaseException | None
+        [object, str, tuple[Any, ...], dict[str, Any], BaseException | None],
+        BaseException | bool | None,
     ],
     /,
 ) -> None: ...

@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <structmember.h>
 
@@ -273,24 +274,95 @@ static PyObject* forward_bound(
 
 static PyObject* explainer;
 
-// Raises what the explainer says of a call that failed, where that is another error.
-static void explain(
-    int at, PyObject* owner, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  PyObject *kind, *error, *traceback, *better = NULL;
+// What the explainer says of a call, before it is made where `error` is None; NULL with an error.
+static PyObject* ask_explainer(
+    int at, PyObject* owner, PyObject* const* args, Py_ssize_t count, PyObject* names,
+    PyObject* error) {
+  PyObject* answer = NULL;
   PyObject* positional = PyTuple_New(count);
   PyObject* keywords = PyDict_New();
-  PyErr_Fetch(&kind, &error, &traceback);
-  PyErr_NormalizeException(&kind, &error, &traceback);
   if (positional && keywords) {
     for (Py_ssize_t i = 0; i < count; i++) PyTuple_SetItem(positional, i, ref(args[i]));
     for (Py_ssize_t i = 0; i < (names ? PyTuple_Size(names) : 0); i++)
       PyDict_SetItem(keywords, PyTuple_GetItem(names, i), args[count + i]);
     if (bound[at]) owner = (PyObject*)tensor_base;
-    better = PyObject_CallFunction(explainer, "OsOOO", owner ? owner : Py_None,
+    answer = PyObject_CallFunction(explainer, "OsOOO", owner ? owner : Py_None,
                                    entries[at].ml_name, positional, keywords, error);
   }
   Py_XDECREF(positional);
   Py_XDECREF(keywords);
+  return answer;
+}
+
+// The kinds of arguments that a signature of an entry takes: hashes of their classes, of those of
+// the ends of lists, and of keywords. An entry without signatures is never asked about.
+#define KINDS 64
+static uint64_t* fitting[ENTRIES];
+static unsigned char fitting_count[ENTRIES];
+static char unparsed[ENTRIES];
+
+static uint64_t mix(uint64_t hash, const void* value) {
+  hash = (hash ^ (uintptr_t)value) * 0x9E3779B97F4A7C15u;
+  return hash ^ hash >> 29;
+}
+
+static uint64_t mix_kind(uint64_t hash, PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  hash = mix(hash, type);
+  if (type != &PyTuple_Type && type != &PyList_Type) return hash;
+  int list = type == &PyList_Type;
+  Py_ssize_t size = list ? PyList_Size(value) : PyTuple_Size(value);
+  if (!size) return mix(hash, &fitting);
+  for (Py_ssize_t i = 0; i < size; i += size > 1 ? size - 1 : 1)
+    hash = mix(hash, Py_TYPE(list ? PyList_GetItem(value, i) : PyTuple_GetItem(value, i)));
+  return hash;
+}
+
+// Whether a call may be made: -1 with torch's TypeError where no signature takes its arguments.
+static int parse(
+    int at, PyObject* owner, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+  uint64_t hash = (uint64_t)count * 0x9E3779B97F4A7C15u | 1;
+  for (Py_ssize_t i = 0; i < count + named; i++) hash = mix_kind(hash, args[i]);
+  for (Py_ssize_t i = 0; i < named; i++)
+    hash = mix(hash, (void*)(uintptr_t)PyObject_Hash(PyTuple_GetItem(names, i)));
+  hash |= 1;  // 0 is a free place
+  uint64_t* kinds = fitting[at];
+  size_t place = hash >> 58;
+  if (kinds)
+    for (; kinds[place]; place = (place + 1) % KINDS)
+      if (kinds[place] == hash) return 0;
+  PyObject* answer = ask_explainer(at, owner, args, count, names, Py_None);
+  if (!answer) return -1;
+  int refused = PyObject_IsInstance(answer, PyExc_BaseException);
+  if (refused) {
+    PyErr_SetObject((PyObject*)Py_TYPE(answer), answer);
+  } else if (answer == Py_None) {
+    unparsed[at] = 1;
+  } else if (answer == Py_True) {
+    kinds = fitting[at];  // others may have come meanwhile
+    if (!kinds) kinds = fitting[at] = PyMem_Calloc(KINDS, sizeof *kinds);
+    if (kinds && fitting_count[at] == KINDS / 2) {
+      memset(kinds, 0, KINDS * sizeof *kinds);
+      fitting_count[at] = 0;
+    }
+    if (kinds) {
+      for (place = hash >> 58; kinds[place]; place = (place + 1) % KINDS) continue;
+      kinds[place] = hash;
+      fitting_count[at]++;
+    }
+  }
+  Py_DECREF(answer);
+  return -refused;
+}
+
+// Raises what the explainer says of a call that failed, where that is another error.
+static void explain(
+    int at, PyObject* owner, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  PyObject *kind, *error, *traceback;
+  PyErr_Fetch(&kind, &error, &traceback);
+  PyErr_NormalizeException(&kind, &error, &traceback);
+  PyObject* better = ask_explainer(at, owner, args, count, names, error);
   if (better && better != Py_None) {
     PyErr_SetObject((PyObject*)Py_TYPE(better), better);
     Py_XDECREF(kind);
@@ -304,6 +376,7 @@ static void explain(
 
 static PyObject* call(
     int at, PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  if (explainer && !unparsed[at] && parse(at, self, args, count, names)) return NULL;
   PyObject* result = bound[at] ? forward_bound(at, self, args, count, names)
                                : forward(called[at], args, count, names);
   if (!result && explainer) explain(at, self, args, count, names);
