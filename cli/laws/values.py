@@ -208,7 +208,12 @@ def out_matches_functional(op: Op, sample: Sample, device: str = "cpu") -> None:
     shapes = (tuple(expected.shape), (0,))
     for shape in shapes:
         out = mindtorch.empty(shape, dtype=expected.dtype, device=device)
-        returned = op.entry("function")(*args, **kwargs, out=out)
+        try:
+            returned = op.entry("function")(*args, **kwargs, out=out)
+        except TypeError as error:  # torch's function has none, and its parser says so
+            if not any(word in str(error) for word in ("out", "got NoneType")):
+                raise
+            raise NotApplicable(f"{op.name} has no out=") from error
         if returned is not out:
             raise LawBroken(f"{op.name}: out= was not returned")
         compare_values(op, "out=", out, expected, limit(op, expected))

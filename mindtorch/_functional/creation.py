@@ -587,6 +587,14 @@ def arange(
         raise ValueError("step must be nonzero")
     result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
+        if out.numel() not in (0, result.numel()):
+            warnings.warn(
+                f"The number of elements in the out tensor of shape {list(out.shape)} is"
+                f" {out.numel()} which does not match the computed number of elements"
+                f" {result.numel()}. Note that this may occur as a result of rounding error. The"
+                f" out tensor will be resized to a tensor of shape ({result.numel()},).",
+                stacklevel=3,
+            )
         return write_out(out, result, keeps=True)
     return finish(result, requires_grad)
 

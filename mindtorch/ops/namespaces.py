@@ -241,8 +241,8 @@ def _schema_of_row(overload: OpOverload) -> FunctionSchema:
             text = f"{name}{text.removeprefix(plain)}"
         if text is None:
             raise AttributeError(f"{overload} has no schema: it is no row")
-        written = "(a!)" * (plain != name)
-        return function_schema("aten", f"{text} -> Tensor{written}")
+        alias = "(a!)" * (plain != name)
+        return function_schema("aten", f"{text} -> Tensor{alias}")
     _, _, rest = row.text.partition("(")
     rest = rest.replace("Tensor|Scalar", "Scalar" if kind == "Scalar" else "Tensor")
     if kind == "Scalar":  # which takes alpha by position too

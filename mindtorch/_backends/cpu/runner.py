@@ -95,7 +95,7 @@ def make_run(kernel, outs, {consts}):
 def make_run(kernel, outs, {consts}):
     def run(dests, {params}):
 """
-    + _CALL.replace("{reads}", "{reads}, dests[0]._array")
+    + _CALL.replace("{reads}", "{reads}, out=dests[0]._array")
     + "    return run\n",
     "direct": """\
 def make_run(kernel, outs, {consts}):

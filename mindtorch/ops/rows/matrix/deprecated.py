@@ -564,6 +564,12 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1
             f" {vec1.ndim if vec1.ndim != 1 else vec2.ndim}-D"
         )
     refuse_growth(self.shape, (vec1.shape[0], vec2.shape[0]))
+    whole = not any(t.is_floating_point() or t.is_complex() for t in (self, vec1, vec2))
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if whole and isinstance(factor, float):
+            raise RuntimeError(
+                f"For integral input tensors, argument {name} must not be a floating point number."
+            )
     product = aten.outer(vec1, vec2)
     if product.dtype is dt.bool:
         product = product if alpha else aten.zeros_like(product)

@@ -37,8 +37,15 @@ def matrix_norm(
         return _singular_norm(A, ord, rows, columns, keepdim)
     summed, other = (columns, rows) if abs(ord) == float("inf") else (rows, columns)
     totals = aten.sum(aten.abs(A), summed, True)
-    norms = aten.amax(totals, other, True) if ord > 0 else aten.amin(totals, other, True)
+    norms = _extreme(totals, ord, other, True)
     return norms if keepdim else aten.squeeze(norms, (rows, columns))
+
+
+def _extreme(values: Tensor, ord: float, dim: int, keepdim: bool = False) -> Tensor:
+    """The largest, of none 0, or for a negative order the smallest."""
+    if ord < 0:
+        return aten.amin(values, dim, keepdim)
+    return (aten.amax if values.shape[dim] else aten.sum)(values, dim, keepdim)
 
 
 _ORDERS = ("fro", "nuc", 1, -1, 2, -2, float("inf"), float("-inf"))
@@ -64,10 +71,7 @@ def _two_dims(A: Tensor, ord: Any, dim: tuple[int, ...]) -> tuple[int, ...]:
 def _singular_norm(A: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> Tensor:
     """The norms that are a sum or an extreme of singular values."""
     values = svdvals(aten.movedim(A, (rows, columns), (-2, -1)))
-    if ord == "nuc":
-        norms = aten.sum(values, -1)
-    else:
-        norms = aten.amax(values, -1) if ord > 0 else aten.amin(values, -1)
+    norms = aten.sum(values, -1) if ord == "nuc" else _extreme(values, ord, -1)
     low, high = sorted((rows, columns))
     return aten.unsqueeze(aten.unsqueeze(norms, low), high) if keepdim else norms
 

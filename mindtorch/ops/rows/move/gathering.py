@@ -71,8 +71,8 @@ def within(self: Geometry, at: int, index: Geometry, src: Geometry | None) -> No
         return
     others = [("self", self, at), *([("src", src, -1)] if src.__class__ is Geometry else [])]
     for name, g, free in others:
-        if name == "src" and g.ndim < index.ndim and self.ndim == index.ndim:
-            wrap_dim(g.ndim or 1, g.ndim)
+        if name == "src" and 0 < g.ndim < index.ndim and self.ndim == index.ndim:
+            wrap_dim(g.ndim, g.ndim)
         if max(g.ndim, 1) != max(index.ndim, 1):
             raise RuntimeError(
                 f"Index tensor must have the same number of dimensions as {name} tensor"
@@ -423,12 +423,12 @@ def along_fits(name: str, self: Geometry, at: int, index: Geometry, source: Geom
         f"{name}(): Number of indices ({index.numel}) should be equal to"
         f" source.size(dim): ({size}), for dim: {at}"
     )
+    if self.ndim and not source.ndim and index.numel != 1:
+        raise IndexError(f"Dimension specified as {at} but tensor has no dimensions")
     if name == "index_add_" and source.ndim and index.numel != size:
         raise miscounted
     shapes = [[n for d, n in enumerate(g.shape) if d != at] for g in (self, source)]
-    if self.ndim != source.ndim and self.numel == 1:
-        return
-    if source.ndim and (self.ndim != source.ndim or shapes[0] != shapes[1]):
+    if self.ndim != source.ndim or shapes[0] != shapes[1]:
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension."
             f" Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
@@ -465,6 +465,10 @@ def _copy_infer(self: Geometry, dim: int, index: Geometry, source: Geometry) -> 
         raise RuntimeError(
             f"{name}: self and source expected to have the same dtype, but got (self)"
             f" {scalar_name(self.dtype)} and (source) {scalar_name(source.dtype)}"
+        )
+    if not source.ndim and index.numel != 1:
+        raise IndexError(
+            f"{name}: When source is scalar, index should have one element (got {index.numel})"
         )
     ours, theirs = ([n for d, n in enumerate(g.shape) if d != at] for g in (self, source))
     if ours != theirs:

@@ -99,9 +99,14 @@ op(
 )
 
 
+_INDICES = frozenset((dt.int64, dt.int32, dt.uint8, dt.bool))
+
+
 def _index_put(
     self: Geometry, indices: tuple[Geometry | None, ...], values: Geometry, accumulate: bool = False
 ) -> Geometry:
+    if any(i is not None and i.dtype not in _INDICES for i in indices):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     shape = _layout(self, indices)[0]
     lead = len(shape) - values.ndim
     fits = lead >= 0 and all(n in (1, m) for m, n in zip(shape[lead:], values.shape, strict=True))

@@ -420,6 +420,8 @@ composite(
 
 
 def _roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
+    if not self.size:
+        return self.copy()
     return np.roll(self, shifts, tuple(dims)) if dims else np.roll(self, shifts[0])
 
 
@@ -430,7 +432,7 @@ def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = 
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
-    for dim in dims if self.ndim else ():
+    for dim in dims if self.ndim and self.numel else ():
         wrap_dim(dim, self.ndim)
     if dims and not self.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")

@@ -360,6 +360,11 @@ def segment_reduce(
         lengths = aten.narrow(offsets, -1, 1, size) - aten.narrow(offsets, -1, 0, size)
     if lengths is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if data.ndim < lengths.ndim:
+        raise RuntimeError(
+            "Expected data.dim() >= lengths_value.dim() to be true, but got false.  (Could this"
+            " error message be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     if axis != lengths.ndim - 1:
         raise RuntimeError(
             f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}."

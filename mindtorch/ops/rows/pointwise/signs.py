@@ -215,6 +215,8 @@ op(
     "float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor",
     samples=calls((Arg((3,), low=0.5), Arg((3,))), (Arg((3,), low=0.5), 2)),
     surface="both",
+    out="the output given to float_power has dtype {Got} but the operation's result requires dtype"
+    " {Want}",
     absent={"npu": "aclnnPow has no float64 on every product"},
 )
 def float_power(self: Any, exponent: Any) -> Tensor:

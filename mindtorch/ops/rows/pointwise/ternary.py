@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...._tensor.dtype import FLOAT, INTEGER, uint8
 from ...._tensor.dtype import bool as bool_
@@ -21,10 +23,23 @@ def _where_samples() -> list[Sample]:
     return [*samples, Sample((Arg((), "bool"), Arg((2,), "int32"), Arg((2,))))]
 
 
+class _Where(Pointwise):
+    """Pointwise, with a condition; bytes as one are deprecated."""
+
+    def __call__(self, condition: Geometry, *args: Any) -> Geometry:
+        if condition.dtype is uint8:
+            warnings.warn(
+                "where received a uint8 condition tensor. This behavior is deprecated and will be"
+                " removed in a future version of PyTorch. Use a boolean condition instead.",
+                stacklevel=2,
+            )
+        return super().__call__(condition, *args)
+
+
 op(
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     summary="`self` where `condition` is true, else `other`.",
-    infer=pointwise(skip=1),
+    infer=_Where(skip=1),
     cpu=lambda condition, self, other: choose(condition.astype(bool, copy=False), self, other),
     compute="raw",
     aclnn=call("aclnnSWhere", "condition", "self", "other", "out"),
@@ -256,7 +271,7 @@ def _clamped(self: Tensor, min: Tensor | None = None, max: Tensor | Number | Non
 
 
 composite(
-    "clamp.Tensor(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     _clamped,
     unsupported=_NO_COMPLEX,
     samples=calls(

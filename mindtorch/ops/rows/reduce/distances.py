@@ -419,6 +419,8 @@ def gradient(
     self: Tensor, spacing: Any = None, dim: Any = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
     """Central differences along dimensions, one-sided at the ends."""
+    if self.dtype is dt.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = tuple(range(self.ndim)) if dim is None else (dim,) if isinstance(dim, int) else dim

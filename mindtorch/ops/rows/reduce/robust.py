@@ -276,6 +276,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     places, columns = tuple(indices.shape), []
+    indices = aten.to(indices, dt.int64)
     indices = aten.reshape(indices, (-1,))  # columns lie side by side in one dim more
     for n in reversed(sizes):
         columns.append(aten.remainder(indices, max(n, 1)))
