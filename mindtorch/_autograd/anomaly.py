@@ -9,27 +9,10 @@ from typing import Any
 from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
-from .node import Node
+from .node import STATE, Node
 
 # Key of a node's metadata under which torch keeps the lines of the forward call.
 TRACEBACK = "traceback_"
-
-
-class AnomalyState:
-    """Whether steps of backward are watched, and their results searched for NaN.
-
-    `mark` gives the lines of the program to the nodes of what a call gave.
-    """
-
-    __slots__ = ("check_nan", "mark", "on")
-
-    def __init__(self) -> None:
-        self.on = False
-        self.mark: Callable[[Any], None] | None = None
-        self.check_nan = True
-
-
-STATE = AnomalyState()
 
 
 def watched(apply: Callable[[list[Any]], Any], node: Node, grads: list[Any]) -> Any:

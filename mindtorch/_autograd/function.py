@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -11,11 +12,10 @@ from .._tensor.dtype import FLOAT
 from .._tensor.storage import add_view
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
-from .anomaly import STATE
 from .codegen import edge
 from .forward import plain, refuse_sizes, set_tangent, tangent_of
 from .grad_mode import LOCAL
-from .node import FREED, AccumulateGrad, Node, SavedTensor, keep
+from .node import FREED, STATE, AccumulateGrad, Node, SavedTensor, keep
 from .views import rebase
 
 
@@ -206,6 +206,12 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Tensor | tuple[Tensor, ...]:
         """Run `forward` outside the graph and put one node on its outputs."""
+        if "setup_context" in _defined(cls):
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        if kwargs:
+            _refuse_keywords(cls, kwargs)
         if cls.__dict__.get("_node_class") is None:
             name = cls.__name__ + "Backward"
             members = {"_function": cls, "_place": _PLACE, "__module__": _PLACE.rstrip(".")}
@@ -234,6 +240,14 @@ class Function:
             moved = _run_jvp(cls, ctx, tangents, args)
         _carry(result, moved)
         return result
+
+
+def _refuse_keywords(cls: type[Function], kwargs: Mapping[str, Any]) -> None:
+    """TypeError in torch's words for a name that is none of `forward`'s positional parameters."""
+    parameters = inspect.signature(cls.forward).parameters
+    for name in kwargs:
+        if name not in parameters or parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
 
 
 def autograd_function_apply(function: type[Function], *args: Any, **kwargs: Any) -> Any:

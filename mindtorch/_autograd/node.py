@@ -316,6 +316,23 @@ def display_name(node: Any) -> str:
     return name[: name.rfind("Backward")] if "Backward" in name else name
 
 
+class AnomalyState:
+    """Whether steps of backward are watched, and their results searched for NaN.
+
+    `mark` gives the lines of the program to the nodes of what a call gave.
+    """
+
+    __slots__ = ("check_nan", "mark", "on")
+
+    def __init__(self) -> None:
+        self.on = False
+        self.mark: Callable[[Any], None] | None = None
+        self.check_nan = True
+
+
+STATE = AnomalyState()
+
+
 def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> str:
     geom = tensor._geom
     fn = tensor._fn
@@ -330,9 +347,18 @@ def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> s
         "one of the variables needed for gradient computation has been modified by an inplace"
         f" operation: [torch.{where}{geom.dtype.legacy}Tensor {list(geom.shape)}]{origin}"
         f" is at version {tensor._storage.value}; expected version {version} instead. Hint:"
-        " enable anomaly detection to find the operation that failed to compute its gradient,"
-        " with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        f" {_TRACED if STATE.on else _UNTRACED}"
     )
+
+
+_UNTRACED = (
+    "enable anomaly detection to find the operation that failed to compute its gradient, with"
+    " torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+_TRACED = (
+    "the backtrace further above shows the operation that failed to compute its gradient. The"
+    " variable in question was changed in there or anywhere later. Good luck!"
+)
 
 
 class AccumulateGrad(Node):
@@ -363,8 +389,13 @@ class AccumulateGrad(Node):
         accumulate(variable, grads)
         if self.post_hooks:
             for hook in list(self.post_hooks.values()):
-                if hook(variable) is not None:
-                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                result = hook(variable)
+                if result is None or result is variable:
+                    continue
+                if not isinstance(result, Tensor):
+                    kind = type(result).__name__
+                    raise TypeError(f"expected Variable, but hook returned '{kind}'")
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         return ()
 
 

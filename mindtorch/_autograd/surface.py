@@ -335,6 +335,14 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got:"
             " allow_unused=False."
         )
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To"
+            " accumulate gradient for other parts of the graph, please use"
+            " torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if is_grads_batched:
         return _batched_grad(
             outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,

@@ -232,6 +232,11 @@ def _beside(index: Tensor, part: Tensor) -> Tensor:
 
 
 def _mask_index(mask: Tensor) -> tuple[Tensor, ...]:
+    if getattr(mask, "_level", None) is not None:  # each of a batch would give another shape
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting"
+            " to batch over indexing with a boolean mask."
+        )
     return tuple(aten._unseen(lambda: aten.unbind(aten.nonzero(mask), 1)))
 
 

@@ -125,6 +125,11 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
             MODES.active -= 1
 
 
+def _check_device_type(device_type: object) -> None:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+
+
 def custom_fwd(
     fwd: Callable[..., Any] | None = None,
     *,
@@ -132,6 +137,7 @@ def custom_fwd(
     cast_inputs: Dtype | None = None,
 ) -> Any:
     """Decorates a Function's forward: its inputs are cast, autocast is off inside."""
+    _check_device_type(device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -149,6 +155,7 @@ def custom_fwd(
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
     """Decorates a Function's backward."""
+    _check_device_type(device_type)
     return (lambda b: b) if bwd is None else bwd
 
 

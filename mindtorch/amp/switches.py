@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
@@ -60,28 +61,44 @@ def set_autocast_dtype(device_type: str, dtype: Dtype) -> None:
         DEFAULTS[device_type] = dtype
 
 
+def _deprecated(name: str, device_type: str, argument: str = "") -> None:
+    general = name.replace("_cpu", "").replace("_gpu", "")
+    arguments = f"'{device_type}', {argument}" if argument else f"'{device_type}'"
+    warnings.warn(
+        f"torch.{name}({argument}) is deprecated. Please use torch.{general}({arguments})"
+        " instead. ",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
 def is_autocast_cpu_enabled() -> bool:
     """is_autocast_enabled("cpu")."""
+    _deprecated("is_autocast_cpu_enabled", "cpu")
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """set_autocast_enabled("cpu", enabled)."""
+    _deprecated("set_autocast_cpu_enabled", "cpu", "enabled")
     set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> Dtype:
     """get_autocast_dtype("cpu")."""
+    _deprecated("get_autocast_cpu_dtype", "cpu")
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: Dtype) -> None:
     """set_autocast_dtype("cpu", dtype)."""
+    _deprecated("set_autocast_cpu_dtype", "cpu", "dtype")
     set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> Dtype:
     """get_autocast_dtype("npu")."""
+    _deprecated("get_autocast_gpu_dtype", "cuda")
     return get_autocast_dtype("npu")
 
 

@@ -218,6 +218,25 @@ def _listed(op: Op, raw: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
+_SHAPELESS = {"_unique_rows": "unique_consecutive", "_unique_sorted": "_unique2"}  # torch's names
+
+
+def _shapeless(name: str) -> str:
+    more = (
+        "Please file an issue at https://github.com/pytorch/pytorch/issues if you need this"
+        " feature."
+    )
+    if name == "masked_select":
+        return (
+            "Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support"
+            f" this because for each batch this would return a differently shaped Tensor. {more}"
+        )
+    return (
+        "We do not support batching operators that can output dynamic shape. Attempted to vmap over"
+        f" aten::{_SHAPELESS.get(name, name)}. {more}"
+    )
+
+
 def _expected(op: Op, raw: Sequence[Any]) -> tuple[Any, ...] | None:
     """What the row's rule says of one element; None where it has to be asked with arguments."""
     try:
@@ -225,11 +244,7 @@ def _expected(op: Op, raw: Sequence[Any]) -> tuple[Any, ...] | None:
     except (AttributeError, TypeError, IndexError, ValueError, RuntimeError):
         return None  # the call itself converts its arguments, or says what is wrong with them
     if any(isinstance(o, Dynamic) for o in outs):
-        raise RuntimeError(
-            "vmap: We do not support batching operators that can output dynamic shape. Attempted"
-            f" to vmap over aten::{op.base_name}. Please file an issue at"
-            " https://github.com/pytorch/pytorch/issues if you need this feature."
-        )
+        raise RuntimeError(f"vmap: {_shapeless(op.base_name)}")
     return outs
 
 
@@ -290,16 +305,27 @@ def _each(
     return first._make(columns) if hasattr(first, "_make") else type(first)(columns)
 
 
+# How torch names a row that would write batches to a tensor without one.
+_ARITHMETIC = frozenset(("add", "copy", "div", "mul", "sub"))
+_WITH_RULES = frozenset(("fill", "index_add", "index_put"))
+
+
 def call_inplace(op: Op, raw: Sequence[Any]) -> Tensor:
     """A row's call that writes to its first argument, a view of its batch."""
     target: Tensor = raw[0]
     level = innermost(raw)
     if not at(target, level):
+        name, where = f"{op.base_name}_", "in a vmap"
+        if op.base_name in _ARITHMETIC:
+            name = "inplace arithmetic"
+        elif op.base_name not in _WITH_RULES:
+            name, where = f"aten::{name}", f"at level {level}"
         raise RuntimeError(
-            f"vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a"
-            f" Tensor `other` in extra_args that has more elements than `self`. This happened due"
-            " to `other` being vmapped over but `self` not being vmapped over in a vmap. Please"
-            f" try to use out-of-place operators instead of {op.base_name}_."
+            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor"
+            " `other` in extra_args that has more elements than `self`. This happened due to"
+            f" `other` being vmapped over but `self` not being vmapped over {where}. Please try to"
+            f" use out-of-place operators instead of {name}. If said operator is being called"
+            " inside the PyTorch framework, please file a bug report instead."
         )
     assert isinstance(target, BatchedTensor)
     LOCAL.batch_written = True

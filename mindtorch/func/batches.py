@@ -213,6 +213,11 @@ def _dims(func: Any, in_dims: Any, args: Any, leaves: list[Any], spec: Any) -> l
         if dim is None:
             dims.append(None)
             continue
+        if not isinstance(dim, int):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input"
+                " but in_dim must be either an integer dimension or None."
+            )
         if not isinstance(leaf, Tensor):
             raise ValueError(
                 f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input"

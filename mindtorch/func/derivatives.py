@@ -182,6 +182,8 @@ def _numbers(argnums: int | Sequence[int], args: Sequence[object]) -> tuple[int,
     if not isinstance(argnums, int | tuple):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if len(set(numbers)) != len(numbers):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")

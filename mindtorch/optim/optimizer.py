@@ -48,6 +48,11 @@ class _Required:
 required = _Required()
 
 
+# Options that groups saved by earlier versions may lack; the others are missed where they are read.
+_LATER = ("amsgrad", "capturable", "decoupled_weight_decay", "differentiable", "foreach", "fused",
+          "maximize", "nesterov")  # fmt: skip
+
+
 class Optimizer(HookedOptimizer):
     """Base of every optimizer: subclasses give `step`, or `_update` for one parameter."""
 
@@ -57,6 +62,7 @@ class Optimizer(HookedOptimizer):
     # What follows the class's name in the error for a sparse gradient; None where one is taken.
     sparse_refusal: str | None = "does not support sparse gradients"
     refuses_complex = False
+    later_options: tuple[str, ...] = ()
     # What a captured step needs on a device, as the error for one on the CPU lists it.
     capturable_tensors = "params and state_steps"
     capturable_devices: ClassVar = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
@@ -95,8 +101,8 @@ class Optimizer(HookedOptimizer):
         self.__dict__.update(state)
         self._make_hooks()
         for group in self.param_groups:
-            for name, value in self.defaults.items():
-                group.setdefault(name, value)
+            for name in self.defaults.keys() & {*_LATER, *self.later_options}:
+                group.setdefault(name, None if name in ("foreach", "fused") else False)
 
     def __repr__(self) -> str:
         blocks = []

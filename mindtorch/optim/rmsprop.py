@@ -14,6 +14,8 @@ __all__ = ["RMSprop"]
 class RMSprop(Optimizer):
     """p -= lr · g / (sqrt(mean of g²) + eps), optionally centered and with momentum."""
 
+    later_options = ("centered", "momentum")
+
     def __init__(
         self,
         params: ParamsT,

@@ -18,7 +18,7 @@ from . import _pickles
 from ._archive import Archive
 from ._globals import known
 from ._guarded import Guarded
-from ._legacy import Noting, damaged_zip, read_legacy
+from ._legacy import ZIP_MAGIC, Noting, damaged_zip, read_legacy
 from ._locations import Place
 from ._options import safe_names
 from ._pickles import Reader
@@ -194,7 +194,8 @@ def _read(
 ) -> Any:  # fmt: skip
     kind: Any = _Unpickler if strict else _of_module(module or _pickles)
     start = file.tell()
-    if not zipfile.is_zipfile(file):
+    zipped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC and zipfile.is_zipfile(file)
+    if not zipped:
         file.seek(start)
         if strict:
             _refuse_operands(file)

@@ -601,6 +601,61 @@ def fill_and_zero_in_place(t):
     return x.grad, y
 
 
+@case
+def a_changed_value_is_pointed_at_by_the_trace(t):
+    y = leaf(t) * 2
+    with t.autograd.set_detect_anomaly(True):
+        z = (y * y).sum()
+        y.mul_(2)
+        with pytest.warns(UserWarning, match="Error detected"):
+            z.backward()
+
+
+@case
+def hooks_after_accumulation_may_give_their_tensor(t):
+    x = leaf(t)
+    x.register_post_accumulate_grad_hook(lambda p: p)
+    x.sum().backward()
+    return x.grad
+
+
+@case
+def hooks_after_accumulation_give_nothing_else(t):
+    x = leaf(t)
+    x.register_post_accumulate_grad_hook(lambda p: "a")
+    x.sum().backward()
+
+
+def scaled(t):
+    class Scaled(t.autograd.Function):
+        @staticmethod
+        def forward(x, k=2):
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.k = inputs[1]
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.k, None
+
+    return Scaled
+
+
+@case
+def a_function_is_called_by_keywords(t):
+    x = leaf(t)
+    y = scaled(t).apply(x, k=3) * scaled(t).apply(x)
+    y.sum().backward()
+    return y, x.grad
+
+
+@case
+def a_function_refuses_keywords_it_has_not(t):
+    return scaled(t).apply(leaf(t), z=3)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_autograd_agrees_with_torch(name):
     agree(CASES[name])

@@ -56,7 +56,7 @@ LAYERS: dict[str, Callable[[Any, Any], Any]] = {
     "sigmoid": lambda t, x: t.sigmoid(x),
     "gelu by tanh": lambda t, x: t.nn.functional.gelu(x, approximate="tanh"),
     "softplus": lambda t, x: t.nn.functional.softplus(x),
-    "sums with a factor": lambda _, x: x.add(x.flip(0), alpha=-0.05) * x.sub(0.3, alpha=0.7),
+    "sums with a factor": lambda _, x: x.add(x.flip(0), alpha=-0.05) * x.sub(x.flip(1), alpha=0.7),
     "nll_loss": lambda t, x: t.nn.functional.nll_loss(x, (x.detach() > 0).sum(1) % x.shape[1]),
     "addcmul": lambda _, x: x.addcmul(x.flip(0), x, value=0.3).addcmul(x, x),
 }

@@ -107,6 +107,8 @@ def test_files_of_other_kinds_are_refused_as_by_torch():
     for raw in (*heads, whole[:300], whole[:-10], b"PK\x03\x04" + b"\0" * 400):
         file = io.BytesIO(raw)
         assert _refusal(mindtorch, file) == _refusal(torch, file), raw[:20]
+        file.seek(len(raw))  # a buffer that was not wound back
+        assert _refusal(mindtorch, file) == _refusal(torch, file), raw[:20]
         file.seek(0)
         assert mindtorch.serialization._is_zipfile(file) == torch.serialization._is_zipfile(file)
 
@@ -242,6 +244,7 @@ def test_a_damaged_pickle_loads_or_is_refused_by_name():
         with zipfile.ZipFile(file, "w") as archive:
             for name, data in parts.items():
                 archive.writestr(name, _damaged(data, draw) if name.endswith("pkl") else data)
+        file.seek(0)
         try:
             mindtorch.load(file)
         except (RuntimeError, pickle.UnpicklingError):

@@ -228,6 +228,21 @@ def scenes():
     def out_dim_too_high(t, vmap, a, b, c):
         return vmap(lambda x: x, out_dims=2)(c)
 
+    def a_mask_as_index(t, vmap, a, b, c):
+        return vmap(lambda x: x[x > 0])(c)
+
+    def a_masked_selection(t, vmap, a, b, c):
+        return vmap(lambda x: x.masked_select(x > 0))(c)
+
+    def batches_into_a_tensor_without_one(t, vmap, a, b, c):
+        return vmap(lambda x: t.zeros(x.shape).copy_(x))(c)
+
+    def batches_by_index_into_a_tensor_without_one(t, vmap, a, b, c):
+        return vmap(lambda x: t.zeros(2).index_put_((t.tensor([0]),), x.sum()))(c)
+
+    def in_dim_of_a_fraction(t, vmap, a, b, c):
+        return vmap(t.sin, in_dims=(0.5,))(c)
+
     return [v for k, v in sorted(locals().items()) if callable(v)]
 
 

@@ -73,6 +73,11 @@ def _sequence(batch: Sequence[Any], first: Any, functions: Mapping[Any, CollateF
 def _stack(
     batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None
 ) -> Tensor:
+    if batch[0].layout is not mindtorch.strided:
+        raise RuntimeError(
+            "Batches of sparse tensors are not currently supported by the default collate_fn;"
+            " please provide a custom collate_fn to handle them appropriately."
+        )
     return mindtorch.stack(list(batch), 0)
 
 
@@ -107,7 +112,7 @@ def _same(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | Non
 default_collate_fn_map: dict[Any, CollateFn] = {
     Tensor: _stack,
     np.ndarray: _arrays,
-    (np.bool_, np.number): _scalars,
+    (np.bool_, np.number, np.object_): _scalars,
     float: _floats,
     int: _ints,
     str: _same,

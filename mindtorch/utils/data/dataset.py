@@ -85,8 +85,29 @@ class StackDataset(Dataset[Any]):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
 
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        """The samples of a batch, as each dataset gives many at once."""
+        if isinstance(self.datasets, dict):
+            columns = [_many(d, indices) for d in self.datasets.values()]
+            return [
+                dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)
+            ]
+        return list(zip(*(_many(d, indices) for d in self.datasets), strict=True))
+
     def __len__(self) -> int:
         return self._length
+
+
+def _many(dataset: Any, indices: list[int]) -> list[Any]:
+    """Samples by the dataset's `__getitems__`; ValueError where it gives more or fewer."""
+    if not callable(getattr(dataset, "__getitems__", None)):
+        return [dataset[index] for index in indices]
+    items: list[Any] = dataset.__getitems__(indices)
+    if len(items) != len(indices):
+        raise ValueError(
+            f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
+        )
+    return items
 
 
 class ConcatDataset(Dataset[T_co]):
@@ -121,8 +142,8 @@ class ConcatDataset(Dataset[T_co]):
     def cummulative_sizes(self) -> list[int]:
         """The running sums under torch's former, misspelt name."""
         warnings.warn(
-            "cummulative_sizes attribute is renamed to cumulative_sizes",
-            DeprecationWarning,
+            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`",
+            FutureWarning,
             stacklevel=2,
         )
         return self.cumulative_sizes

@@ -129,6 +129,14 @@ def test_torchs_state_dict_loads() -> None:
     assert float(mine.state_dict()["state"][0]["step"]) == 3.0
 
 
+def _step_by_groups_of(t: Any, p: Any, saved: Any, stepped: Any) -> None:
+    """Loads what another kind of optimizer saved: options that it has not are missed."""
+    p.grad = t.ones(2)
+    optimizer = stepped([p])
+    optimizer.load_state_dict(saved([p]).state_dict())
+    optimizer.step()
+
+
 REFUSED: list[Any] = [
     lambda t, p: t.optim.SGD([]),
     lambda t, p: t.optim.SGD(p),
@@ -147,6 +155,8 @@ REFUSED: list[Any] = [
     lambda t, p: t.optim.RMSprop([p], alpha=-1),
     lambda t, p: t.optim.Adagrad([p], lr_decay=-1),
     lambda t, p: t.optim.Rprop([p], etas=(2, 3)),
+    lambda t, p: _step_by_groups_of(t, p, t.optim.Adam, t.optim.SGD),
+    lambda t, p: _step_by_groups_of(t, p, t.optim.SGD, t.optim.Adam),
     lambda t, p: t.optim.SGD([p]).load_state_dict({"param_groups": [], "state": {}}),
     lambda t, p: t.optim.SGD([p]).load_state_dict(
         {"param_groups": [{"params": [1, 2]}], "state": {}}

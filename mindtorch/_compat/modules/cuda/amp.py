@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
+from collections.abc import Callable
 from typing import Any
 
+import mindtorch.amp as _amp
 from mindtorch._tensor import dtype as _dtype
 from mindtorch.amp import GradScaler as _GradScaler
-from mindtorch.amp import _warn_of_alias, custom_bwd, custom_fwd
+from mindtorch.amp import _warn_of_alias
 from mindtorch.amp import autocast as _autocast
 
 
@@ -32,6 +36,29 @@ class GradScaler(_GradScaler):
     def __init__(self, *args: Any, **options: Any):
         _warn_of_alias("cuda", "GradScaler")
         super().__init__("cuda", *args, **options)
+
+
+def _deprecated(name: str) -> None:
+    warnings.warn(
+        f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}(args...,"
+        " device_type='cuda')` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, cast_inputs: _dtype.dtype | None = None
+) -> Any:
+    """`torch.amp.custom_fwd` for CUDA."""
+    _deprecated("custom_fwd")
+    return functools.partial(_amp.custom_fwd, device_type="cuda")(fwd=fwd, cast_inputs=cast_inputs)
+
+
+def custom_bwd(bwd: Callable[..., Any]) -> Any:
+    """`torch.amp.custom_bwd` for CUDA."""
+    _deprecated("custom_bwd")
+    return _amp.custom_bwd(bwd, device_type="cuda")
 
 
 autocast.__module__ = "mindtorch.cuda.amp.autocast_mode"
