@@ -13,10 +13,10 @@ from .._tensor.geometry import Geometry
 from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
-from .anomaly import STATE, watched
+from .anomaly import watched
 from .codegen import OpNode, edge
 from .grad_mode import LOCAL, MODES
-from .node import LEAF, AccumulateGrad, GradientEdge, Node, added, counter, hooked
+from .node import LEAF, STATE, AccumulateGrad, GradientEdge, Node, added, counter, hooked
 
 
 class GraphTask(NamedTuple):

@@ -135,7 +135,7 @@ def _by_backward(
     The gradient of a real number by a complex z = x + iy is its slope by x plus i times that by y;
     parts of a complex output are real numbers each, the imaginary one is looked at first.
     """
-    tensor, found = arguments[number], []
+    tensor, pairs = arguments[number], []
     for k, out in enumerate(_outputs(func, arguments)):
         if not out.requires_grad:
             continue
@@ -146,8 +146,8 @@ def _by_backward(
                 slope = slope[0::2] + 1j * slope[1::2]
             text = f"While considering the {name} part of complex outputs only, " if name else ""
             analytic = _analytic(part(out) if part else out, tensor)
-            found.append((k, "", text, analytic, slope))
-    return found
+            pairs.append((k, "", text, analytic, slope))
+    return pairs
 
 
 def _forward(func: Callable[..., Any], arguments: Sequence[Any], number: int) -> dict[int, Array]:

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._autograd.anomaly import STATE, TRACEBACK
-from .._autograd.node import AccumulateGrad, Node, Sentinel
+from .._autograd.anomaly import TRACEBACK
+from .._autograd.node import STATE, AccumulateGrad, Node, Sentinel
 from .._autograd.scope import StepScope
 from .._dispatch.overrides import TorchFunctionMode
 from .._tensor.tensor import Tensor
