@@ -141,8 +141,8 @@ def _new_empty_strided(
     self: Tensor, size: Sizes, stride: Sizes, *, dtype: Any = None, device: Any = None,
     **_: object,
 ) -> Any:  # fmt: skip
-    place = {"dtype": dtype or self.dtype, "device": device or self.device}
-    return aten.empty_strided(tuple(size), tuple(stride), **place)
+    dtype, device = dtype or self.dtype, device or self.device
+    return aten.empty_strided(tuple(size), tuple(stride), dtype=dtype, device=device)
 
 
 def _plain(name: str) -> Callable[..., Any]:
