@@ -17,6 +17,13 @@ from .failed_calls import failed_call
 from .missing_args import Missing
 from .signatures import counted_by_python, python_function, signatures_of
 
+# What the numbers of a call by an older signature, before its tensors, are, in their order.
+OLDER_FACTORS = {
+    **dict.fromkeys(("add", "sub"), ("alpha",)),
+    **dict.fromkeys(("addcmul", "addcdiv"), ("value",)),
+    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), ("beta", "alpha")),
+}
+
 F = TypeVar("F", bound=Callable[..., Any])
 # What functions raise that were given what they do not take.
 SIGNS = (AttributeError, RuntimeError, TypeError, ValueError)
@@ -46,8 +53,9 @@ def checked(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeEr
     values = (*args, *kwargs.values())
     if any(hasattr(type(v), "__torch_function__") and not _is_plain(type(v)) for v in values):
         return False  # the class has the call
-    known = all(map(_is_known, values))
-    return refusal(rows, args, kwargs) or (known and fit_by_class(rows, args, kwargs))
+    if refused := refusal(rows, args, kwargs):
+        return False if name.strip("._") in OLDER_FACTORS else refused  # numbers may come first
+    return all(map(_is_known, values)) and fit_by_class(rows, args, kwargs)
 
 
 def _is_plain(kind: type) -> bool:

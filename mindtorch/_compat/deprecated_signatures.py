@@ -7,23 +7,17 @@ from typing import Any
 
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
-from .argument_errors import explained
+from .argument_errors import OLDER_FACTORS, explained
 from .argument_parser import FunctionSignature
 from .signatures import signatures_of
 from .warn_once import warn_once
 
-# What the numbers of an older call are, in their order.
-_FACTORS = {
-    **dict.fromkeys(("add", "sub"), ("alpha",)),
-    **dict.fromkeys(("addcmul", "addcdiv"), ("value",)),
-    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), ("beta", "alpha")),
-}
 FORMS = frozenset(("function", "method", "inplace"))
 
 
 def has_older(op: Op, form: str) -> bool:
     """Whether a form of an op takes numbers before its tensors too."""
-    return op.name in _FACTORS and form in FORMS
+    return op.name in OLDER_FACTORS and form in FORMS
 
 
 def older_call(op: Op, form: str, values: Sequence[Any]) -> Any:
@@ -31,7 +25,7 @@ def older_call(op: Op, form: str, values: Sequence[Any]) -> Any:
 
     `addmm(beta, input, alpha, mat1, mat2)` is `addmm(input, mat1, mat2, beta=…, alpha=…)`.
     """
-    names = _FACTORS[op.name]
+    names = OLDER_FACTORS[op.name]
     count = sum(not a.keyword_only for a in op.schema.args)
     name = op.base_name + "_" * (form == "inplace")
     full = "." * (form != "function") + name
