@@ -371,7 +371,7 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     return roots
 
 
-def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor) -> Tensor:
+def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor | None = None) -> Tensor:
     if grad is None:
         if geom.numel != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -380,7 +380,7 @@ def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor) -> T
                 "grad can be implicitly created only for real scalar outputs but got"
                 f" {geom.dtype!r}"
             )
-        if MODES.active and LOCAL.dispatches:
+        if tensor is not None and MODES.active and LOCAL.dispatches:
             return DOOR["through_mode"]("ones_like", tensor)
         return OPS["ones"].entry("aten")(geom.shape, geom.dtype, geom.device)
     if not isinstance(grad, Tensor):

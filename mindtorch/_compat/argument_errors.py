@@ -62,10 +62,11 @@ def _is_plain(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in _LASTING
 
 
-def _is_known(value: object) -> bool:
+def _is_known(value: object, depth: int = 16) -> bool:
     """Whether the class of a value lasts as long as the process, as those of its elements do."""
     return type(value).__module__.partition(".")[0] in _LASTING and (
-        not isinstance(value, list | tuple) or all(map(_is_known, (*value[:1], *value[-1:])))
+        not isinstance(value, list | tuple)
+        or (depth > 0 and all(_is_known(v, depth - 1) for v in (*value[:1], *value[1:][-1:])))
     )
 
 

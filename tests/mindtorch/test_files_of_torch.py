@@ -183,9 +183,12 @@ def test_a_device_that_is_not_here_is_named():
             data = old.read(name)
             new.writestr(name, data.replace(b"\x03\x00\x00\x00cpu", b"\x06\x00\x00\x00cuda:0"))
     with pytest.raises(RuntimeError, match=r"CUDA device.*map_location"):
-        mindtorch.load(body)
-    assert mindtorch.load(body, map_location="cpu").tolist() == [1, 1]
-    assert mindtorch.load(body, map_location=lambda s, _: s).tolist() == [1, 1]
+        mindtorch.load(io.BytesIO(body.getvalue()))
+    assert mindtorch.load(io.BytesIO(body.getvalue()), map_location="cpu").tolist() == [1, 1]
+    assert mindtorch.load(io.BytesIO(body.getvalue()), map_location=lambda s, _: s).tolist() == [
+        1,
+        1,
+    ]
 
 
 def test_a_mapped_file_is_read_in_place(tmp_path):
