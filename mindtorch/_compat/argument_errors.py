@@ -6,9 +6,11 @@ Only failed calls come here.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+from .._tensor.tensor import Tensor
 from ..ops.schema import SchemaArgument
 from .argument_parser import fit_by_class, parameter, refusal
 from .class_names import class_name as class_name
@@ -54,17 +56,26 @@ def checked(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeEr
     if any(hasattr(type(v), "__torch_function__") and not _is_plain(type(v)) for v in values):
         return False  # the class has the call
     if refused := refusal(rows, args, kwargs):
-        return False if name.strip("._") in OLDER_FACTORS else refused  # numbers may come first
+        return False if _is_older(name, args) else refused
     return all(map(_is_known, values)) and fit_by_class(rows, args, kwargs)
 
 
+def _is_older(name: str, args: Sequence[Any]) -> bool:
+    """Whether a call is by an older signature: a number comes right before a tensor."""
+    return name.strip("._") in OLDER_FACTORS and any(
+        isinstance(one, int | float | complex) and isinstance(next_one, Tensor)
+        for one, next_one in itertools.pairwise(args)
+    )
+
+
 def _is_plain(kind: type) -> bool:
+    """Whether a class is Python's, numpy's or ours: it lasts, and leaves calls to us."""
     return kind.__module__.partition(".")[0] in _LASTING
 
 
 def _is_known(value: object, depth: int = 16) -> bool:
     """Whether the class of a value lasts as long as the process, as those of its elements do."""
-    return type(value).__module__.partition(".")[0] in _LASTING and (
+    return _is_plain(type(value)) and (
         not isinstance(value, list | tuple)
         or (depth > 0 and all(_is_known(v, depth - 1) for v in (*value[:1], *value[1:][-1:])))
     )

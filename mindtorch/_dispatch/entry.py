@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from textwrap import indent
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 from .._autograd.codegen import compiled_functions
 from .._autograd.forward import moved_in_place
@@ -350,8 +350,8 @@ def several_of(op: Op, form: str) -> SchemaArgument | None:
     return [a for a in op.schema.args if not a.keyword_only][-1]
 
 
-def lone_list(op: Op, tensors: tuple[Any, ...]) -> Any:
-    """The list that stands for the tensors, or torch's TypeError where it takes none."""
+def refuse_lone_list(op: Op, tensors: tuple[Any, ...]) -> NoReturn:
+    """TypeError in torch's words for a list where a variadic op takes tensors alone."""
     name = op.schema.args[0].name
     raise explained_inside(op.base_name, {name: tensors}) or TypeError(f"{name} must be tensors")
 
@@ -445,7 +445,7 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         n = several.name
         lone = f" and isinstance({n}[0], LISTS)" if several.kind is ArgKind.TENSORS else ""
         whole = form == "function" and op.api.variadic == "alone"
-        unpacked = f"lone_list(op, {n})" if whole else f"{n}[0]"
+        unpacked = f"refuse_lone_list(op, {n})" if whole else f"{n}[0]"
         lines.append(f"if len({n}) == 1{lone}: {n} = {unpacked}")
     if form == "function" and "self" in names:
         lines.append("self = input")
@@ -807,7 +807,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         **defaults(op), "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
-        "lone_list": lone_list,
+        "refuse_lone_list": refuse_lone_list,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
         "refuse_call": refuse_call, "refuse_more": refuse_more, "look_at": refuse_attributes,
         "sizes_of": sizes_of,

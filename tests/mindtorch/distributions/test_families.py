@@ -116,7 +116,7 @@ def test_density_has_torchs_gradients(expression, value):
         np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-9)
 
 
-# What is said of odd calls, and what shows which class is which.
+# What is answered to odd calls, and what shows which class is which.
 SAID = """
     Bernoulli(0.3).log_prob(torch.tensor(1))
     kl_divergence(Geometric(0.3), Gamma(1., 1.))
@@ -145,14 +145,14 @@ SAID = """
 
 
 @pytest.mark.parametrize("code", SAID.split("\n")[1:-1], ids=str.strip)
-def test_what_is_said_of_it_is_torchs(code):
-    said = []
+def test_odd_calls_are_answered_as_by_torch(code):
+    answers = []
     for space in SPACES.values():
         try:
-            said.append(repr(eval(code.strip(), space)))
+            answers.append(repr(eval(code.strip(), space)))
         except Exception as error:
-            said.append(f"{type(error).__name__}: {error}")
-    assert said[1].replace("mindtorch", "torch") == said[0]
+            answers.append(f"{type(error).__name__}: {error}")
+    assert answers[1].replace("mindtorch", "torch") == answers[0]
 
 
 @pytest.mark.parametrize("p", PAIRS)

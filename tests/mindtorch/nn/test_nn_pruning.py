@@ -53,10 +53,10 @@ def test_several_parameters_pruned_together_and_again(method):
 @pytest.mark.parametrize("amount", [1.5, -1, -0.5, 99, "x"])
 @pytest.mark.parametrize("name", ["random_unstructured", "l1_unstructured", "random_structured"])
 def test_amounts_out_of_range_are_refused_in_torchs_words(name, amount):
-    said = []
+    errors = []
     for t, prune in ((mindtorch, our_prune), (torch, their_prune)):
         extra = {"dim": 0} if "_structured" in name else {}
         with pytest.raises((ValueError, TypeError)) as caught:
             getattr(prune, name)(t.nn.Linear(3, 2), "weight", amount=amount, **extra)
-        said.append((type(caught.value), str(caught.value)))
-    assert said[0] == said[1]
+        errors.append((type(caught.value), str(caught.value)))
+    assert errors[0] == errors[1]
