@@ -84,6 +84,7 @@ def counted_by_python(name: str) -> tuple[str, int] | None:
 
 @functools.cache
 def takes_out(name: str) -> bool:
-    """Whether a function of torch by this name has `out=`, or none is known."""
-    rows = rows_of(name, _table())
-    return not rows or any("out=None" in row.replace(" ", "") for row in rows)
+    """Whether a function has `out=`, by its parameters where torch has it in Python; functions of
+    C are asked by their parser, before they run."""
+    function = python_function(name)
+    return function is None or "out" in function.__code__.co_varnames

@@ -137,13 +137,8 @@ def _explain(
     if error is not None and internal:
         return None
     space = getattr(owner, "__name__", "").rpartition(".")[2]
-    full = (
-        f".{name}"
-        if owner is TensorSlots
-        else f"{space[1:]}_{name}"
-        if space in _PREFIXED
-        else name
-    )
+    prefix = f"{space[1:]}_" if space in _PREFIXED else ""
+    full = f".{name}" if owner is TensorSlots else prefix + name.removeprefix(prefix)
     if error is not None:
         return explained(full, args, kwargs)
     answer = checked(full, args, kwargs)

@@ -260,7 +260,7 @@ def conv(
     bias = torch.zeros(weight.shape[1] * groups if transposed else weight.shape[0],
                        dtype=input.dtype)  # fmt: skip
     return torch.convolution(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation),
-                             transposed, tuple(outputPadding), groups)  # fmt: skip
+                             bool(transposed), tuple(outputPadding), groups)  # fmt: skip
 
 
 def convolution_backward(
