@@ -11,7 +11,6 @@ import numpy as np
 
 import mindtorch
 from mindtorch import Tensor
-from mindtorch._compat.signatures import takes_out
 from mindtorch.ops.samples import Sample
 from mindtorch.ops.spec import Op
 from mindtorch.testing import kernels
@@ -200,7 +199,7 @@ def out_matches_functional(op: Op, sample: Sample, device: str = "cpu") -> None:
     """`out=` receives what the functional op gives, also when it must be resized."""
     working(sample)
     layer = op.body is not None and "nn" in op.places
-    if op.is_view or "function" not in op.places or layer or not takes_out(op.base_name):
+    if op.is_view or "function" not in op.places or layer or not kernels.takes_out(op.base_name):
         raise NotApplicable(f"{op.name} has no out= form")
     args, kwargs = made_on(op, sample, device)
     expected = call(op, args, kwargs)
