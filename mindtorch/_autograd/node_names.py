@@ -66,10 +66,12 @@ def _interpolate(args: Sequence[Any]) -> str:
 RULES: dict[str, str | Rule] = {
     "_batch_norm_functional": "NativeBatchNormBackward0",
     "_gru_gates": "AddBackward0",
+    "_gru_layer": "StackBackward0",
     "_layer_norm_backward": "NativeLayerNormBackwardBackward0",
     "_linalg_cholesky": "LinalgCholeskyExBackward0",
     "_linalg_solve": "LinalgSolveExBackward0",
     "_lstm_gates": "MulBackward0",
+    "_lstm_layer": "StackBackward0",
     "_reshape_copy": "UnsafeViewBackward0",
     "logit_backward": "WhereBackward0",
     "mish_backward": "MulBackward0",

@@ -15,9 +15,9 @@ class AclnnCall:
     """One ACLNN call: op name and arguments in header order.
 
     An argument is a string (the schema's argument of that name; "out" or the result's name for
-    results), a `Const`, or an `Expr`. `when(args)` (a dict by schema name, tensors as Geometry)
-    says whether this call applies; the first that does is taken. `inplace` marks a call that
-    writes to its first tensor argument.
+    results), `Members`, a `Const`, or an `Expr`. `when(args)` (a dict by schema name, tensors as
+    Geometry) says whether this call applies; the first that does is taken. `inplace` marks a call
+    that writes to its first tensor argument.
     """
 
     name: str
@@ -38,6 +38,13 @@ class Expr:
     """A value computed from the arguments (dict by schema name, tensors as Geometry)."""
 
     compute: Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """A tensor list of several arguments, those that are None left out, or of several results."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

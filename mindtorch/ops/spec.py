@@ -10,7 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-from .fields import AclnnCall, Api, Const, Dtypes, Expr, Kernels, Testing, Writes, grouped
+from .fields import (
+    AclnnCall,
+    Api,
+    Const,
+    Dtypes,
+    Expr,
+    Kernels,
+    Members,
+    Testing,
+    Writes,
+    grouped,
+)  # fmt: skip
 from .schema import ArgKind, Schema, parse
 
 MISSING: Any = object()
@@ -20,13 +31,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 def call(
     name: str, *args: Any, when: Callable[..., Any] | None = None, inplace: bool = False
 ) -> AclnnCall:
-    """A Call; bare numbers, bools and tuples become `Const`, functions become `Expr`."""
+    """A Call; bare numbers, bools and tuples become `Const`, functions become `Expr`, tuples of
+    names become `Members`."""
     return AclnnCall(name, tuple(_argument(a) for a in args), when, inplace)
 
 
 def _argument(value: Any) -> Any:
     if isinstance(value, str | Const | Expr):
         return value
+    if isinstance(value, tuple) and value and isinstance(value[0], str):
+        return Members(value)
     return Expr(value) if callable(value) else Const(value)
 
 

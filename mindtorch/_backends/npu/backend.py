@@ -44,6 +44,8 @@ class NpuBackend:
         """The operator's call on the device."""
         device = _device(args, geoms)
         binder = Binder(op, args, geoms, device)
+        if binder.gives_lists(binder.choose()[0]):
+            return self._copy_then_write(op, args, geoms)
         binding = binder.bind()
         if binding.call.inplace:
             return self._copy_then_write(op, args, geoms)
@@ -70,8 +72,6 @@ class NpuBackend:
         return inside
 
     def has_kernel(self, op: Op, args: Sequence[Any], outs: Results) -> bool:
-        if all(call.when is None for call in op.kernels.aclnn):
-            return bool(op.kernels.aclnn)
         geoms = tuple(out for out in outs if isinstance(out, Geometry))
         return Binder(op, args, geoms, _device(args, outs)).applies()
 
@@ -112,12 +112,11 @@ class NpuBackend:
         self, op: Op, args: Sequence[Any], outs: tuple[Geometry, ...]
     ) -> Callable[..., Any]:
         write = self.into(op, args, outs, outs, False)
-        geom = outs[0]
 
-        def run(*values: Any) -> Tensor:
-            target = memory.allocate(geom)
-            write((target,), *values)
-            return target
+        def run(*values: Any) -> Any:
+            targets = tuple([memory.allocate(geom) for geom in outs])
+            write(targets, *values)
+            return targets if len(targets) > 1 else targets[0]
 
         return run
 

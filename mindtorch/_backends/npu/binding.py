@@ -32,7 +32,7 @@ from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Number
-from ...ops.fields import AclnnCall, Const
+from ...ops.fields import AclnnCall, Const, Members
 from ...ops.rules import NUMBERS, Pointwise
 from ...ops.spec import Op
 from ..common.named import metadata, positions
@@ -133,7 +133,7 @@ class Binder:
         `inplace`: the destination is the first argument, and aclnnInplaceXxx is taken where it is
         there. RuntimeError in the documented form when there is none.
         """
-        call, bound = self._choose()
+        call, bound = self.choose()
         if inplace and not call.inplace:
             call, bound = self._inplace_form(call, bound)
         binding = LaunchBinding(bound, call)
@@ -148,10 +148,23 @@ class Binder:
         return binding
 
     def applies(self) -> bool:
-        """Whether one of the row's calls takes these arguments."""
-        return any(call.when is None or call.when(self.named) for call in self.op.kernels.aclnn)
+        """Whether one of the row's calls takes these arguments and this install exports it."""
+        return any(
+            (call.when is None or call.when(self.named)) and runtime.cann().has_op(call.name)
+            for call in self.op.kernels.aclnn
+        )
 
-    def _choose(self) -> tuple[AclnnCall, BoundOp]:
+    def _absent(self, name: str) -> bool:
+        """Whether a member of a list is left out: None, or a result that is not there."""
+        geom = self.named[name]
+        return geom is None or (name in self.results and not geom.numel)
+
+    def gives_lists(self, call: AclnnCall) -> bool:
+        """Whether results are members of lists: they must be there before the launch."""
+        lists = (a.names[0] for a in call.args if isinstance(a, Members))
+        return any(name in self.results for name in lists)
+
+    def choose(self) -> tuple[AclnnCall, BoundOp]:
         missing: list[str] = []
         for call in self.op.kernels.aclnn:
             if call.when is not None and not call.when(self.named):
@@ -189,12 +202,15 @@ class Binder:
     ) -> Any:
         if isinstance(value, Const):
             return value.value
+        if isinstance(value, Members):
+            given = [n for n in value.names if not self._absent(n)]
+            return tuple(self._argument(binding, at, param, n, dests) for n in given)
         if not isinstance(value, str):
             return self._value(param, value.compute(self.named))
         if value in runtime.MODES:
             return runtime.cube_math_type(value)
         if value in self.positions:
-            return self._input(binding, param, self.positions[value], dests)
+            return self._input(binding, at, param, self.positions[value], dests)
         if value not in self.results:
             raise not_implemented(self.op, f"its row names {value!r}, which is no argument")
         return self._result(binding, at, param, self.results[value], dests)
@@ -221,7 +237,12 @@ class Binder:
         return spec_of(dests[k])
 
     def _input(
-        self, binding: LaunchBinding, param: Param, i: int, dests: Sequence[Geometry] | None
+        self,
+        binding: LaunchBinding,
+        at: int,
+        param: Param,
+        i: int,
+        dests: Sequence[Geometry] | None,
     ) -> Any:
         value = self.args[i]
         writes = binding.call.inplace and i == 0
@@ -231,7 +252,8 @@ class Binder:
         if isinstance(value, Tensor):
             geom = self._placed(binding, param, i, value._geom)
             binding.addresses.append(("a", i))
-            return (spec_of(geom),) if param.kind is Passed.TENSOR_LIST else spec_of(geom)
+            alone = param.kind is Passed.TENSOR_LIST and isinstance(binding.call.args[at], str)
+            return (spec_of(geom),) if alone else spec_of(geom)
         if value.__class__ is tuple and any(isinstance(v, Tensor) for v in value):
             return self._list(binding, i, value)
         if value.__class__ in NUMBERS and param.kind is Passed.TENSOR:

@@ -8,9 +8,11 @@ from typing import Any
 
 import mindtorch
 
+from ..._autograd.grad_mode import LOCAL, MODES
 from ..._tensor.tensor import Tensor
 from ...ops.spec import aten
 from .. import functional as F
+from ..parameter import Parameter
 
 State = tuple[Any, ...]  # (h,) or, for LSTM, (h, c)
 Cell = Callable[[Any, State, Sequence[Any]], State]
@@ -60,6 +62,22 @@ def lstm(x: Tensor, state: State, w: Sequence[Any]) -> State:
     return h, c
 
 
+# One launch for all steps, where the device has such an operator.
+_LAYERS: dict[Cell, Any] = {lstm: aten._lstm_layer_states, gru: aten._gru_layer_states}
+
+
+def _whole(*tensors: Tensor | None) -> bool:
+    """Whether a layer's operator takes them, and nobody counts the steps' operators."""
+    dtype = tensors[0].dtype if tensors[0] is not None else None
+    return (
+        not MODES.active
+        and not LOCAL.autocast
+        and all(
+            t is None or (t.__class__ in (Tensor, Parameter) and t.dtype is dtype) for t in tensors
+        )
+    )
+
+
 CELLS: dict[str, Cell] = {"RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu, "GRU": gru, "LSTM": lstm}
 
 
@@ -69,6 +87,12 @@ def over_time(
     """Runs one direction of one layer over x `[T, N, I]`;
     weights (w_ih, w_hh, b_ih, b_hh[, w_hr])."""
     w_ih, w_hh, b_ih, b_hh, *more = weights
+    layer = _LAYERS.get(cell)
+    if layer and not more and x.device.type == "npu" and _whole(x, *state, *weights):
+        turned = mindtorch.flip(x, (0,)) if reverse else x
+        out, *ends = layer(turned, *(s.unsqueeze(0) for s in state), *weights)
+        out = mindtorch.flip(out, (0,)) if reverse else out
+        return out, tuple(s.squeeze(0) for s in ends)
     projected = F.linear(x, w_ih, b_ih)
     steps = projected.unbind(0)  # at once: its derivative is one stack
     outputs = []

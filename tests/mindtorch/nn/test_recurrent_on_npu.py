@@ -1,0 +1,62 @@
+"""Layers of an LSTM and a GRU are one launch on npu, with the derivatives that they have on cpu."""
+
+import numpy as np
+import pytest
+
+import mindtorch
+from mindtorch import func, nn
+from mindtorch._backends.npu import runtime
+
+SETTINGS = [{}, {"bidirectional": True, "num_layers": 2}, {"bias": False, "batch_first": True}]
+
+
+def close(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().numpy(), 2e-4, 2e-5)
+
+
+def everything(layer, x):
+    """Outputs, gradients and gradients of gradients; a tangent."""
+    x = x.clone().requires_grad_()
+    out, last = layer(x)
+    outputs = [out, *(last if isinstance(last, tuple) else (last,))]
+    leaves = [x, *layer.parameters()]
+    loss = (out**2).sum() + sum(s.sum() for s in outputs[1:])
+    first = mindtorch.autograd.grad(loss, leaves, retain_graph=True)
+    kept = mindtorch.autograd.grad(loss, leaves, create_graph=True)
+    second = mindtorch.autograd.grad(sum((g**2).sum() for g in kept), leaves)
+    tangent = func.jvp(lambda v: layer(v)[0], (x.detach(),), (mindtorch.ones_like(x),))[1]
+    return [*outputs, *first, *kept, *second, tangent]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: " ".join(s) or "plain")
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_a_layer_has_the_values_and_derivatives_of_the_cpu(name, settings):
+    mindtorch.manual_seed(0)
+    layer, x = getattr(nn, name)(3, 4, **settings), mindtorch.randn(5, 2, 3)
+    wanted = everything(layer, x)
+    close(everything(layer.npu(), x.npu()), wanted)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_a_layer_takes_few_launches_and_is_composed_where_the_operator_is_missing(
+    name, monkeypatch
+):
+    layer, counters = getattr(nn, name)(3, 4).npu(), runtime.cann().runtime.counters
+
+    def launches(x):
+        layer(x)
+        before = counters()["launches"]
+        out = layer(x)[0]
+        return counters()["launches"] - before, out.cpu()
+
+    x = mindtorch.randn(9, 2, 3)
+    few, out = launches(x.npu())
+    assert few <= 6
+    export = type(runtime.cann()).has_op
+    monkeypatch.setattr(
+        type(runtime.cann()), "has_op", lambda cann, op: op != f"aclnn{name}" and export(cann, op)
+    )
+    many, composed = launches(mindtorch.cat([x, x]).npu())
+    assert many > 40
+    np.testing.assert_allclose(composed[:9].detach().numpy(), out.detach().numpy(), 1e-5, 1e-6)
