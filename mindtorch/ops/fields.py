@@ -15,7 +15,7 @@ class AclnnCall:
     """One ACLNN call: op name and arguments in header order.
 
     An argument is a string (the schema's argument of that name; "out" or the result's name for
-    results), `Members`, a `Const`, or an `Expr`. `when(args)` (a dict by schema name, tensors as
+    results), `ListOf`, a `Const`, or an `Expr`. `when(args)` (a dict by schema name, tensors as
     Geometry) says whether this call applies; the first that does is taken. `inplace` marks a call
     that writes to its first tensor argument.
     """
@@ -41,7 +41,7 @@ class Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class ListOf:
     """A tensor list of several arguments, those that are None left out, or of several results."""
 
     names: tuple[str, ...]

@@ -17,7 +17,7 @@ from .fields import (
     Dtypes,
     Expr,
     Kernels,
-    Members,
+    ListOf,
     Testing,
     Writes,
     grouped,
@@ -32,7 +32,7 @@ def call(
     name: str, *args: Any, when: Callable[..., Any] | None = None, inplace: bool = False
 ) -> AclnnCall:
     """A Call; bare numbers, bools and tuples become `Const`, functions become `Expr`, tuples of
-    names become `Members`."""
+    names become `ListOf`."""
     return AclnnCall(name, tuple(_argument(a) for a in args), when, inplace)
 
 
@@ -40,7 +40,7 @@ def _argument(value: Any) -> Any:
     if isinstance(value, str | Const | Expr):
         return value
     if isinstance(value, tuple) and value and isinstance(value[0], str):
-        return Members(value)
+        return ListOf(value)
     return Expr(value) if callable(value) else Const(value)
 
 

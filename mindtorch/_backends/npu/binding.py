@@ -32,7 +32,7 @@ from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Number
-from ...ops.fields import AclnnCall, Const, Members
+from ...ops.fields import AclnnCall, Const, ListOf
 from ...ops.rules import NUMBERS, Pointwise
 from ...ops.spec import Op
 from ..common.named import metadata, positions
@@ -161,7 +161,7 @@ class Binder:
 
     def gives_lists(self, call: AclnnCall) -> bool:
         """Whether results are members of lists: they must be there before the launch."""
-        lists = (a.names[0] for a in call.args if isinstance(a, Members))
+        lists = (a.names[0] for a in call.args if isinstance(a, ListOf))
         return any(name in self.results for name in lists)
 
     def choose(self) -> tuple[AclnnCall, BoundOp]:
@@ -202,9 +202,9 @@ class Binder:
     ) -> Any:
         if isinstance(value, Const):
             return value.value
-        if isinstance(value, Members):
-            given = [n for n in value.names if not self._absent(n)]
-            return tuple(self._argument(binding, at, param, n, dests) for n in given)
+        if isinstance(value, ListOf):
+            members = [n for n in value.names if not self._absent(n)]
+            return tuple(self._argument(binding, at, param, n, dests) for n in members)
         if not isinstance(value, str):
             return self._value(param, value.compute(self.named))
         if value in runtime.MODES:

@@ -89,8 +89,8 @@ def over_time(
     w_ih, w_hh, b_ih, b_hh, *more = weights
     layer = _LAYERS.get(cell)
     if layer and not more and x.device.type == "npu" and _whole(x, *state, *weights):
-        turned = mindtorch.flip(x, (0,)) if reverse else x
-        out, *ends = layer(turned, *(s.unsqueeze(0) for s in state), *weights)
+        steps_first = mindtorch.flip(x, (0,)) if reverse else x
+        out, *ends = layer(steps_first, *(s.unsqueeze(0) for s in state), *weights)
         out = mindtorch.flip(out, (0,)) if reverse else out
         return out, tuple(s.squeeze(0) for s in ends)
     projected = F.linear(x, w_ih, b_ih)

@@ -1,5 +1,7 @@
 """Layers of an LSTM and a GRU are one launch on npu, with the derivatives that they have on cpu."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,12 +12,12 @@ from mindtorch._backends.npu import runtime
 SETTINGS = [{}, {"bidirectional": True, "num_layers": 2}, {"bias": False, "batch_first": True}]
 
 
-def close(one, other):
+def close(one: list[Any], other: list[Any]) -> None:
     for a, b in zip(one, other, strict=True):
         np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().numpy(), 2e-4, 2e-5)
 
 
-def everything(layer, x):
+def everything(layer: Any, x: Any) -> list[Any]:
     """Outputs, gradients and gradients of gradients; a tangent."""
     x = x.clone().requires_grad_()
     out, last = layer(x)
@@ -23,28 +25,30 @@ def everything(layer, x):
     leaves = [x, *layer.parameters()]
     loss = (out**2).sum() + sum(s.sum() for s in outputs[1:])
     first = mindtorch.autograd.grad(loss, leaves, retain_graph=True)
-    kept = mindtorch.autograd.grad(loss, leaves, create_graph=True)
-    second = mindtorch.autograd.grad(sum((g**2).sum() for g in kept), leaves)
+    recorded = mindtorch.autograd.grad(loss, leaves, create_graph=True)
+    second = mindtorch.autograd.grad(sum((g**2).sum() for g in recorded), leaves)
     tangent = func.jvp(lambda v: layer(v)[0], (x.detach(),), (mindtorch.ones_like(x),))[1]
-    return [*outputs, *first, *kept, *second, tangent]
+    return [*outputs, *first, *recorded, *second, tangent]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: " ".join(s) or "plain")
 @pytest.mark.parametrize("name", ["LSTM", "GRU"])
-def test_a_layer_has_the_values_and_derivatives_of_the_cpu(name, settings):
+def test_a_layer_has_the_values_and_derivatives_of_the_cpu(
+    name: str, settings: dict[str, Any]
+) -> None:
     mindtorch.manual_seed(0)
     layer, x = getattr(nn, name)(3, 4, **settings), mindtorch.randn(5, 2, 3)
-    wanted = everything(layer, x)
-    close(everything(layer.npu(), x.npu()), wanted)
+    on_cpu = everything(layer, x)
+    close(everything(layer.npu(), x.npu()), on_cpu)
 
 
 @pytest.mark.parametrize("name", ["LSTM", "GRU"])
 def test_a_layer_takes_few_launches_and_is_composed_where_the_operator_is_missing(
-    name, monkeypatch
-):
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layer, counters = getattr(nn, name)(3, 4).npu(), runtime.cann().runtime.counters
 
-    def launches(x):
+    def launches(x: Any) -> tuple[int, Any]:
         layer(x)
         before = counters()["launches"]
         out = layer(x)[0]
