@@ -53,11 +53,20 @@ def checked(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeEr
     if not rows:
         return (explained(name, args, kwargs) or True) if counted_by_python(name) else None
     values = (*args, *kwargs.values())
-    if any(hasattr(type(v), "__torch_function__") and not _is_plain(type(v)) for v in values):
-        return False  # the class has the call
+    if any(map(_has_the_call, values)):
+        return False
     if refused := refusal(rows, args, kwargs):
         return False if _is_older(name, args) else refused
     return all(map(_is_known, values)) and fit_by_class(rows, args, kwargs)
+
+
+def _has_the_call(value: object, depth: int = 2) -> bool:
+    """Whether the class of a value, or of one in a list, sees the call: it is no tensor of ours."""
+    if isinstance(value, list | tuple):
+        return depth > 0 and any(_has_the_call(v, depth - 1) for v in value[:16])
+    kind = type(value)
+    ours = isinstance(value, Tensor) and _is_plain(kind)
+    return hasattr(kind, "__torch_function__") and not ours
 
 
 def _is_older(name: str, args: Sequence[Any]) -> bool:

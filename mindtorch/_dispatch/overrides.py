@@ -7,6 +7,7 @@ has the method, goes to that method; results are given the subclass, as torch do
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -18,6 +19,10 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
 from .._compat.argument_errors import SIGNS
 from .._compat.missing_args import before_missing
+from .._compat.warn_once import warn_once
+from .._tensor.device import device as Device
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Size
 from .._tensor.subclass import DOOR, Marked, off
 from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
@@ -87,7 +92,10 @@ def hand_over(
         if ours is not None:
             result = ours(func, types, args, kwargs)
         else:
-            result = instance.__torch_function__(func, types, args, *_named(func, kwargs))
+            method = instance.__torch_function__
+            if getattr(method, "__self__", None) is instance:
+                _warn_of_plain_method(func)
+            result = method(func, types, args, *_named(func, kwargs))
         if result is not NotImplemented:
             return result
     if python_name:
@@ -104,6 +112,17 @@ def hand_over(
         f" __torch_function__ handlers returned NotImplemented:{handlers}\n\nFor more information,"
         " try re-running with TORCH_LOGS=not_implemented"
     )
+
+
+def _warn_of_plain_method(func: Callable[..., Any]) -> None:
+    """What torch says of a `__torch_function__` that is no method of the class."""
+    end = "as a plain method is deprecated and will be an error in future, please define it as a"
+    end += " classmethod."
+    if _in_python(func):
+        text = f"Defining your `__torch_function__ {end}"
+        warnings.warn(text, DeprecationWarning, stacklevel=4)
+    else:
+        warn_once(f"Defining your `__torch_function__` {end} ")
 
 
 # Methods that are Python's here, and slots of C in torch.
@@ -263,20 +282,40 @@ def seen_by_modes(function: F) -> F:
                 result = factory_call(function.__name__, args, kwargs)
                 if result is not NotImplemented:
                     return result
+        if explain is not None:
+            for value in (*args, *kwargs.values()):
+                if value.__class__ not in _USUAL and (foreign := _foreign(args, kwargs)):
+                    return hand_over(call, foreign, args, kwargs)
         try:
             return inner(*args, **kwargs)
         except SIGNS:
             if explain is not None:
+                if foreign := _foreign(args, kwargs):
+                    return hand_over(call, foreign, args, kwargs)
                 explain(args, kwargs)
             raise
 
     return cast("F", call)
 
 
+# Classes of most arguments, which see no calls.
+_USUAL = frozenset((bool, float, int, list, str, tuple, type(None), Tensor, Dtype, Device, Size))
+
+
+def _foreign(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments that see calls without being tensors: tracers' proxies."""
+    return list(filter(_is_foreign, overriding((*args, *kwargs.values()))))
+
+
+def _is_foreign(value: object) -> bool:
+    """Whether a value with `__torch_function__` is no tensor and no tracer's of rows."""
+    return not (isinstance(value, Tensor) or hasattr(type(value), "_row_call"))
+
+
 def hand_over_choice(op: Op, form: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The same before a choice among rows, of which `op` is the first; its defaults are dropped."""
     kinds = overriding((*args, *kwargs.values()))
-    if not kinds or any(isinstance(k, Tensor) or hasattr(type(k), "_row_call") for k in kinds):
+    if not kinds or not all(map(_is_foreign, kinds)):
         return NotImplemented
     values = before_missing(args)
     places = [a for a in op.schema.args if not a.keyword_only][: len(values)]

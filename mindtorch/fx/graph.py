@@ -9,6 +9,7 @@ import importlib
 import keyword
 import math
 import re
+import types
 import typing
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -93,7 +94,8 @@ class _Namespace:
             candidate = f"_{candidate}"
         numbered = _NUMBERED.match(candidate)
         base, count = (numbered[1], int(numbered[2])) if numbered else (candidate, 0)
-        count = count or self._base_count.get(base, 0)
+        if numbered is None or candidate in self._used_names:
+            count = self._base_count.get(base, 0)
         while candidate in self._used_names or self._is_illegal(candidate, obj):
             count += 1
             candidate = f"{base}_{count}"
@@ -125,7 +127,7 @@ class PythonCode:
     _lineno_map: dict[int, int | None] | None = None
 
 
-class _NodeList:
+class _node_list:  # noqa: N801 - torch's name
     """The nodes of a graph in order; reversed() and len() work."""
 
     graph: Graph
@@ -144,11 +146,11 @@ class _NodeList:
                 yield node
             node = getattr(node, self.direction)
 
-    def __reversed__(self) -> _NodeList:
-        return _NodeList(self.graph, "_prev" if self.direction == "_next" else "_next")
+    def __reversed__(self) -> _node_list:
+        return _node_list(self.graph, "_prev" if self.direction == "_next" else "_next")
 
 
-node_list = _node_list = _NodeList
+node_list = _node_list
 
 
 def _format_target(base: str, target: str) -> str:
@@ -166,6 +168,7 @@ class _Writer:
         self.globals: dict[str, Any] = {}
         self.free: list[str] = []
         self.lines: list[tuple[str, Node]] = []
+        self.wrapped: dict[str, None] = {}
         self.returns = ""
 
     def named(self, hint: str, obj: object) -> str:
@@ -174,23 +177,24 @@ class _Writer:
             return hint
         home, _, _ = hint.partition(".")
         hint = f"_{hint}" if home == "operator" else hint  # which is C's _operator
-        name = self.namespace.create_name(hint.replace(".", "_"), obj)
+        name = self.namespace.create_name(hint, obj)
         self.globals.setdefault(name, obj)
         return name
 
     def type_name(self, kind: object) -> str:
         """An annotation's text; what it names becomes global."""
-        if kind in ((), None):
-            return "()" if kind == () else "None"
-        origin, args = typing.get_origin(kind), typing.get_args(kind)
-        if origin is not None:
-            base = str(getattr(kind, "_name", None) or getattr(origin, "__name__", origin))
-            name = self.named(f"typing_{base}", getattr(typing, base, origin))
-            inner = ", ".join("..." if a is ... else self.type_name(a) for a in args)
-            return f"{name}[{inner}]" if inner else name
-        if isinstance(kind, str):
-            return repr(kind)
-        return self.named(_type_repr(kind), kind)
+        if kind == ():
+            return "()"
+        if isinstance(kind, types.UnionType):
+            return "|".join(map(self.type_name, typing.get_args(kind)))
+        origin = typing.get_origin(kind)
+        if origin is None:
+            return self.named(_type_repr(kind), kind)
+        if isinstance(kind, type(typing.List[int])):  # noqa: UP006
+            origin = getattr(typing, origin.__name__.capitalize(), origin)
+        name = self.named(_type_repr(origin), origin)
+        inner = ",".join(map(self.type_name, typing.get_args(kind)))
+        return f"{name}[{inner}]" if inner else name
 
     def argument(self, arg: object) -> str:
         """An argument's text."""
@@ -269,6 +273,8 @@ class _Writer:
             if isinstance(attribute, str) and attribute.isidentifier():
                 return left + _format_target(self.argument(owner), attribute)
         called = self.named(_qualified(target), target)
+        if node.meta.get("is_wrapped"):
+            self.wrapped.setdefault(called)
         return f"{left}{called}({self.arguments(node.args, node.kwargs)})"
 
 
@@ -325,7 +331,7 @@ class CodeGen:
         return []
 
     def _gen_python_code(
-        self, nodes: _NodeList, root_module: str, namespace: _Namespace, **_: object
+        self, nodes: _node_list, root_module: str, namespace: _Namespace, **_: object
     ) -> PythonCode:
         writer = _Writer(self, root_module, namespace)
         for name, value in self.additional_globals():
@@ -339,10 +345,11 @@ class CodeGen:
             body = self._body_transformer(body)
         head = self.gen_fn_def(writer.free, writer.returns)
         text = "".join("    " + line for line in "".join(body).splitlines(keepends=True))
-        return PythonCode(f"\n\n\n{head}\n{text}    ", writer.globals, {})
+        wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped)
+        return PythonCode(f"\n{wraps}\n\n{head}\n{text}    ", writer.globals, {})
 
 
-def _with_deletions(lines: list[tuple[str, Node]], nodes: _NodeList) -> list[str]:
+def _with_deletions(lines: list[tuple[str, Node]], nodes: _node_list) -> list[str]:
     """The statements, with names set to None after the last that reads them."""
     last: dict[Node, Node] = {}
     users: dict[Node, list[Node]] = defaultdict(list)
@@ -450,9 +457,9 @@ class Graph:
         self._owning_module = mod
 
     @property
-    def nodes(self) -> _NodeList:
+    def nodes(self) -> _node_list:
         """All nodes, in order."""
-        return _NodeList(self)
+        return _node_list(self)
 
     def new_name(self, candidate: str) -> str:
         """A name like `candidate` that no node has."""
@@ -718,10 +725,7 @@ class Graph:
         return self._codegen.process_outputs(out)
 
     def __str__(self) -> str:
-        names: list[str] = []
-        returns = [""]
-        lines = [node.format_node(names, returns) for node in self.nodes]
-        return f"graph(){returns[0]}:" + "".join(f"\n    {line}" for line in lines if line)
+        return "graph():" + "".join(f"\n    {node.format_node()}" for node in self.nodes)
 
     def print_tabular(self) -> None:
         """Print the nodes as a table."""

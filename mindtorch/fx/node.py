@@ -6,6 +6,7 @@ import builtins
 import inspect
 import operator
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, Protocol, TypeVar, cast
 
 import mindtorch
@@ -25,6 +26,25 @@ Argument = Any
 base_types = (str, int, float, bool, complex, dtype, Tensor, device, type(None), type(...))
 OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 _side_effectful_functions: set[Any] = {operator.setitem}
+
+
+# Functions of torch that are kept for their effect: they check, or draw random numbers.
+_IMPURE = frozenset((
+    "_assert", "_assert_async", "bernoulli", "multinomial", "normal", "poisson", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
+))  # fmt: skip
+
+
+def _changes_something(function: Any) -> bool:
+    """Whether a call of the function does more than to give its result."""
+    if isinstance(function, OpOverloadPacket | OpOverload):
+        schema = getattr(getattr(function, "default", function), "_schema", None)
+        if schema is not None and schema.is_mutable:
+            return True
+    known: Callable[..., Any] | None = None
+    if getattr(function, "__name__", None) in _IMPURE:
+        known = getattr(mindtorch, function.__name__)
+    return function is known or function in _side_effectful_functions
 
 
 def has_side_effect(fn: F) -> F:
@@ -136,7 +156,7 @@ def _type_repr(obj: object) -> str:
         return f"torch.{obj.__qualname__}" if is_torchs else f"{home}.{obj.__qualname__}"
     if obj is ...:
         return "..."
-    return str(getattr(obj, "__name__", repr(obj))) if callable(obj) else repr(obj)
+    return obj.__name__ if isinstance(obj, FunctionType) else repr(obj)
 
 
 class NodeOwner(Protocol):
@@ -181,12 +201,12 @@ class Node:
         if op == "call_function" and not callable(target):
             raise ValueError(
                 f"Node [graph = {graph}, name = '{name}'] target {target} has type"
-                f" {type(target)} but a Callable is expected"
+                f" {_type_repr(type(target))} but a Callable is expected"
             )
         if op not in ("call_function", "root") and not isinstance(target, str):
             raise ValueError(
                 f"Node [graph = {graph}, name = '{name}'] target {target} has type"
-                f" {type(target)} but a str is expected"
+                f" {_type_repr(type(target))} but a str is expected"
             )
         self.graph, self.name, self.op = graph, name, op
         self.target: Target = target
@@ -390,7 +410,7 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return self.target in _side_effectful_functions
+            return _changes_something(self.target)
         if self.op == "call_module":
             owner = self.graph.owning_module
             if owner is None:

@@ -84,7 +84,9 @@ def _create_wrapped_func(orig_fn: Any) -> Any:
         proxy = _find_proxy(args, kwargs)
         if proxy is None:
             return orig_fn(*args, **kwargs)
-        return proxy.tracer.create_proxy("call_function", orig_fn, args, kwargs)
+        call = proxy.tracer.create_proxy("call_function", orig_fn, args, kwargs)
+        call.node.meta["is_wrapped"] = True
+        return call
 
     return wrapped
 

@@ -54,6 +54,15 @@ def numbers(value):
 
 
 FUNCTIONS = {
+    "factories": lambda lib: (
+        lambda x: (
+            lib.zeros(x.shape[0]),
+            lib.arange(x.size(0), device=x.device),
+            lib.full((x.size(0),), 2.0),
+            lib.randn(x.shape) * 0,
+            lib.eye(x.size(0), dtype=x.dtype),
+        )
+    ),
     "methods": lambda lib: lambda x: x.sin().cos_().neg().view(-1, 1)[1:],
     "functions": lambda lib: lambda x, y: lib.where(x > 0, lib.exp(y), lib.maximum(x, y)),
     "operators": lambda lib: lambda x, y: (2 - x) * y // 3 + abs(x) ** 2 % 5,
@@ -79,6 +88,29 @@ def test_a_traced_function_has_torchs_code_and_computes_the_same(name):
         told[lib] = ops, numbers(result) if name != "attributes" else None
         if name != "einsum":  # a row's argument that came by position is by position there too
             told[lib] += traced.code, str(traced.graph)
+    assert told[mindtorch] == told[torch]
+
+
+PROGRAM = """
+from typing import Dict, List, Optional, Tuple
+def whole(x, times=1): return x.log() * times
+fx.wrap("whole")
+fx.wrap("len")
+def run(x: lib.Tensor, a: "str", b: Optional[int] = None, c: List[int] = [], d: Tuple[int, ...] = (),
+        e: Dict[str, lib.Tensor] = {}, f: float | None = None) -> tuple[lib.Tensor, int]:
+    lib._assert(x.sum() > 0, "no")
+    return whole(x, times=2), len(x)
+"""
+
+
+def test_wrapped_functions_and_annotations_are_written_as_in_torch():
+    told = {}
+    for lib in LIBS:
+        scope = {"lib": lib, "fx": fx(lib), "__name__": "program"}
+        exec(PROGRAM, scope)
+        traced = fx(lib).symbolic_trace(scope["run"])
+        told[lib] = traced.code, traced.graph.eliminate_dead_code()
+        assert traced(lib.ones(3), "")[1] == 3
     assert told[mindtorch] == told[torch]
 
 
