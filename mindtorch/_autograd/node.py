@@ -433,6 +433,8 @@ def accumulate(variable: Tensor, grads: list[Any]) -> None:
 
 def _accumulated_sparse(existing: Tensor | None, grad: Tensor) -> Tensor:
     if existing is None:
+        values: Tensor = getattr(grad, "_values")()  # noqa: B009 (of sparse tensors alone)
+        grad = grad if values.is_contiguous() else grad.clone()  # a sum's are one number, expanded
         return grad if LOCAL.grad else grad.detach()
     if LOCAL.grad or existing.is_sparse:
         return added(existing, grad)

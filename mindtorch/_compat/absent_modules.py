@@ -22,7 +22,6 @@ SECOND: dict[str, str] = {
     "_C._functorch": "func._levels",
     "_tensor_str": "_functional.printing",
     "amp.autocast_mode": "amp",
-    "amp.grad_scaler": "amp",
     "_higher_order_ops.cond": "_higher_order_ops.control",
     "_higher_order_ops.map": "_higher_order_ops.control",
     "_higher_order_ops.scan": "_higher_order_ops.control",

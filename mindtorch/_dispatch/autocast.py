@@ -16,6 +16,16 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import Op, aten
 
 
+def applies(op: Op, args: Sequence[Any]) -> bool:
+    """Whether the row's rule is for the device of these arguments, and autocast is on there."""
+    first = _first(args)
+    if first is None:
+        return False
+    device = first._geom.device.type
+    where = op.dtypes.autocast.partition(" on ")[2]
+    return device in (LOCAL.autocast or {}) and where in ("", "cpu" if device == "meta" else device)
+
+
 def autocast_dtype(op: Op, device: str) -> dtype | None:
     """The dtype that autocast wants for this op's floating inputs on a device type, or None."""
     lower: dtype | None = (LOCAL.autocast or {}).get(device)
@@ -24,7 +34,8 @@ def autocast_dtype(op: Op, device: str) -> dtype | None:
     rule, _, where = op.dtypes.autocast.partition(" on ")
     if rule == "lower":
         return lower
-    return float32 if where in ("", "cpu" if device == "meta" else device) else None
+    here = where in ("", "cpu" if device == "meta" else device)
+    return float32 if here and rule == "float32" else None
 
 
 def recast(op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:

@@ -41,7 +41,7 @@ from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.source import compiled
 from ..ops.spec import Op
 from . import programs, slow
-from .autocast import recast
+from .autocast import applies, recast
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
 from .dispatcher import layers, layers_inplace, layers_of_method, layers_of_operator
 from .documentation import WRITING, document
@@ -552,14 +552,17 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
 
 
 def _body(op: Op) -> Any:
-    """A composite's body, behind a look at the dtypes that torch's cpu lacks."""
+    """A composite's body, behind autocast and a look at the dtypes that torch's cpu lacks."""
     body = op.body
     if body is not None and op.name in LABELS:
         body = _labelling(body, LABELS[op.name])
-    if body is not None and op.dtypes.autocast:
-        body = _recasting(op, body)
-    if body is None or not op.dtypes.unsupported:
-        return body
+    if body is not None and op.dtypes.unsupported:
+        body = _refusing(op, body)
+    return _recasting(op, body) if body is not None and op.dtypes.autocast else body
+
+
+def _refusing(op: Op, body: Any) -> Any:
+    """A body that gives torch's error for the dtypes that its cpu lacks."""
 
     fitting_dtypes: set[Any] = (
         set()
@@ -590,11 +593,19 @@ def _body(op: Op) -> Any:
 
 
 def _recasting(op: Op, body: Any) -> Any:
-    """A body whose tensors are cast first where autocast says so."""
+    """A body that autocast casts the tensors of, where it has a rule: what is inside runs as is."""
 
     @functools.wraps(body)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return body(*((LOCAL.autocast and recast(op, args)) or args), **kwargs)
+        before = LOCAL.autocast
+        if not before or not applies(op, args):
+            return body(*args, **kwargs)
+        args = recast(op, args) or args
+        LOCAL.autocast = None
+        try:
+            return body(*args, **kwargs)
+        finally:
+            LOCAL.autocast = before
 
     return run
 

@@ -21,8 +21,17 @@ class _State:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast has an effect on a device type."""
-    return device_type in DEFAULTS
+    """Whether torch has autocast for a device type; RuntimeError for no type."""
+    return Device(device_type).type in (
+        *DEFAULTS,
+        "cuda",
+        "xpu",
+        "xla",
+        "hpu",
+        "mps",
+        "mtia",
+        "maia",
+    )
 
 
 def is_autocast_enabled(device_type: str = "npu") -> bool:
@@ -32,7 +41,8 @@ def is_autocast_enabled(device_type: str = "npu") -> bool:
 
 
 def get_autocast_dtype(device_type: str) -> Dtype:
-    """The dtype that autocast uses for a device type."""
+    """The dtype that autocast uses for a device type; RuntimeError for no type."""
+    Device(device_type)
     dtype: Dtype = (LOCAL.autocast or {}).get(device_type) or DEFAULTS.get(device_type, dt.float16)
     return dtype
 

@@ -73,7 +73,8 @@ class Dtypes:
 
     # Dtypes that torch's cpu refuses here (`_compat/unsupported_dtypes.py`).
     unsupported: UnsupportedDtypes = field(default_factory=dict)
-    # Under autocast: "lower" (its dtype), "float32", "float32 on npu", "float32 on cpu"; "": as is.
+    # Under autocast: "lower" (its dtype), "float32", "as given" (and so what it calls), of these
+    # those that end with " on npu" or " on cpu" there alone; "": as what it calls.
     autocast: str = ""
     # Beside halves, a second operand without dimensions keeps its digits.
     exact_scalar: bool = False

@@ -11,7 +11,7 @@ import mindtorch
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ._checks import check_lr
-from ._wolfe import strong_wolfe
+from ._wolfe import Length, strong_wolfe
 from .optimizer import Optimizer, ParamsT
 
 __all__ = ["LBFGS"]
@@ -62,7 +62,7 @@ class LBFGS(Optimizer):
             parts.append(_real(grad).reshape(-1))
         return mindtorch.cat(parts)
 
-    def _move(self, length: Any, direction: Any) -> None:
+    def _move(self, length: Length, direction: Tensor) -> None:
         start = 0
         for p in map(_real, self._params):
             size = p.numel()
@@ -92,7 +92,7 @@ class LBFGS(Optimizer):
         loss, grad = float(first), self._gradient()
         state["func_evals"] += 1
         evaluations, iterations = 1, 0
-        if float(grad.abs().max()) <= group["tolerance_grad"]:
+        if grad.abs().max() <= group["tolerance_grad"]:
             return first
         memory = {name: state.get(name) for name in _MEMORY}
         while iterations < group["max_iter"]:
@@ -105,30 +105,32 @@ class LBFGS(Optimizer):
             if state["n_iter"] == 1:
                 length = min(1.0, 1.0 / grad.abs().sum()) * length
             memory["d"], memory["t"] = direction, length
-            slope = float(grad.dot(direction))
+            slope = grad.dot(direction)
             if slope > -group["tolerance_change"]:
                 break
             last = iterations == group["max_iter"]
             loss, grad, length, used = self._advance(
-                evaluate, direction, length, loss, grad, slope, last
+                evaluate, direction, length, loss, grad, slope, last, evaluations
             )
             memory["t"] = length
             evaluations += used
             state["func_evals"] += used
-            if evaluations >= group["max_eval"] or self._done(
-                grad, direction, length, loss, before
+            if (
+                last
+                or evaluations >= group["max_eval"]
+                or self._done(grad, direction, length, loss, before)
             ):
                 break
         state.update(memory)
         return first
 
     def _done(
-        self, grad: Tensor, direction: Tensor, length: float, loss: float, before: float
+        self, grad: Tensor, direction: Tensor, length: Length, loss: float, before: float
     ) -> bool:
         group = self.param_groups[0]
         return bool(
-            float(grad.abs().max()) <= group["tolerance_grad"]
-            or float(direction.mul(length).abs().max()) <= group["tolerance_change"]
+            grad.abs().max() <= group["tolerance_grad"]
+            or direction.mul(length).abs().max() <= group["tolerance_change"]
             or abs(loss - before) < group["tolerance_change"]
         )
 
@@ -136,12 +138,13 @@ class LBFGS(Optimizer):
         self,
         evaluate: Callable[[], tuple[float, Any]],
         direction: Tensor,
-        length: float,
+        length: Length,
         loss: float,
         grad: Tensor,
-        slope: float,
+        slope: Tensor,
         last: bool,
-    ) -> tuple[float, Any, float, int]:
+        evaluations: int,
+    ) -> tuple[float, Any, Length, int]:
         """Moves along the direction: by `length`, or by what the Wolfe search finds.
 
         Where `last` moved by `length`, nobody asks for the loss: the closure is not run.
@@ -157,7 +160,7 @@ class LBFGS(Optimizer):
             raise RuntimeError("only 'strong_wolfe' is supported")
         origin = [p.clone() for p in self._params]
 
-        def at(t: float) -> tuple[float, Any]:
+        def at(t: Length) -> tuple[float, Any]:
             self._move(t, direction)
             result = evaluate()
             for p, start in zip(self._params, origin, strict=True):
@@ -165,7 +168,14 @@ class LBFGS(Optimizer):
             return result
 
         loss, grad, length, used = strong_wolfe(
-            at, length, direction, loss, grad, slope, group["tolerance_change"]
+            at,
+            length,
+            direction,
+            loss,
+            grad,
+            slope,
+            group["tolerance_change"],
+            group["max_eval"] - evaluations,
         )
         self._move(length, direction)
         return loss, grad, length, used

@@ -15,7 +15,7 @@ __all__ = ["Muon"]
 
 def _refuse(**settings: float) -> None:
     for name, value in settings.items():
-        if not value >= 0.0:
+        if not 0.0 <= value:  # noqa: SIM300 (the order that errors of types name)
             raise ValueError(f"{name} should be >= 0 but is: {value}")
 
 

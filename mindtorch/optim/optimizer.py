@@ -49,8 +49,8 @@ required = _Required()
 
 
 # Options that groups saved by earlier versions may lack; the others are missed where they are read.
-_LATER = ("amsgrad", "capturable", "decoupled_weight_decay", "differentiable", "foreach", "fused",
-          "maximize", "nesterov")  # fmt: skip
+_LATER = ("nesterov", "amsgrad", "maximize", "foreach", "capturable", "differentiable",
+          "decoupled_weight_decay", "fused")  # fmt: skip
 
 
 class Optimizer(HookedOptimizer):
@@ -101,8 +101,9 @@ class Optimizer(HookedOptimizer):
         self.__dict__.update(state)
         self._make_hooks()
         for group in self.param_groups:
-            for name in self.defaults.keys() & {*_LATER, *self.later_options}:
-                group.setdefault(name, None if name in ("foreach", "fused") else False)
+            for name in (*_LATER, *self.later_options):
+                if name in self.defaults:
+                    group.setdefault(name, None if name in ("foreach", "fused") else False)
 
     def __repr__(self) -> str:
         blocks = []
@@ -148,15 +149,15 @@ class Optimizer(HookedOptimizer):
                 "information",
                 stacklevel=3,
             )
-        known = {id(p) for group in self.param_groups for p in group["params"]}
-        if any(id(p) in known for p in params):
-            raise ValueError("some parameters appear in more than one parameter group")
         named = "param_names" in param_group
         if any(("param_names" in group) is not named for group in self.param_groups):
             raise ValueError(
                 "all optimizer param groups should be with/without names. cannot add param group"
                 f" {'with' if named else 'without'} names to the optimizer"
             )
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        if any(id(p) in known for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
 
     def _check_params(self, params: list[Any]) -> None:
@@ -230,10 +231,10 @@ class Optimizer(HookedOptimizer):
         for hook in self._hooks("state_dict_pre").values():
             hook(self)
         order: dict[int, int] = {}
-        for p in chain.from_iterable(group["params"] for group in self.param_groups):
-            order.setdefault(id(p), len(order))
-        groups = []
+        groups, first = [], 0
         for group in self.param_groups:
+            places = {id(p): i for i, p in enumerate(group["params"], first)}  # of a twin: the last
+            order, first = places | order, first + len(group["params"])
             packed = {key: value for key, value in group.items() if key != "params"}
             packed["params"] = [order[id(p)] for p in group["params"]]
             groups.append(packed)

@@ -30,19 +30,19 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], Any]:
             f"Invalid decay value {decay} provided. Please provide a value in [0,1] range."
         )
 
-    def average(averaged: Any, new: Any, count: Any) -> Any:
+    def ema_update(averaged: Any, new: Any, count: Any) -> Any:
         return decay * averaged + (1 - decay) * new
 
-    return average
+    return ema_update
 
 
 def get_swa_avg_fn() -> Callable[[Any, Any, Any], Any]:
     """Gives the equal average of all that came."""
 
-    def average(averaged: Tensor, new: Tensor, count: Tensor) -> Tensor:
+    def swa_update(averaged: Tensor, new: Tensor, count: Tensor) -> Tensor:
         return averaged + (new - averaged) / (count + 1)
 
-    return average
+    return swa_update
 
 
 MultiAverage = Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None]
@@ -52,7 +52,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     """Gives the exponential average of lists of tensors, in place."""
     get_ema_avg_fn(decay)  # refuses what is no decay
 
-    def average(averaged: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
+    def ema_update(averaged: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
         with mindtorch.no_grad():
             if averaged[0].is_floating_point() or averaged[0].is_complex():
                 mindtorch._foreach_lerp_(averaged, new, 1 - decay)
@@ -60,13 +60,13 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
             for average_, other in zip(averaged, new, strict=True):
                 average_.copy_(average_ * decay + other * (1 - decay))
 
-    return average
+    return ema_update
 
 
 def get_swa_multi_avg_fn() -> MultiAverage:
     """Gives the equal average of all lists of tensors that came, in place."""
 
-    def average(averaged: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
+    def swa_update(averaged: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
         with mindtorch.no_grad():
             if averaged[0].is_floating_point() or averaged[0].is_complex():
                 mindtorch._foreach_lerp_(averaged, new, 1 / (count + 1))
@@ -78,7 +78,7 @@ def get_swa_multi_avg_fn() -> MultiAverage:
             else:
                 mindtorch._foreach_add_(averaged, differences, alpha=1.0 / (count + 1))
 
-    return average
+    return swa_update
 
 
 class AveragedModel(Module):

@@ -62,12 +62,13 @@ class SequentialLR(_OfMembers):
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Making the members has stepped each of them once: that is undone, and the first begins.
+        # Making the members has stepped each of them once: that is undone; whose turn it is begins.
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
         self.recursive_undo()
-        self._schedulers[0]._initial_step()
-        self._last_lr = self._schedulers[0].get_last_lr()
+        member = self._schedulers[bisect_right(self._milestones, 0)]
+        member._initial_step()
+        self._last_lr = member.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
         """Takes back the first step of every member, and of their members."""
@@ -164,8 +165,8 @@ class ReduceLROnPlateau(LRScheduler):
         if isinstance(min_lr, list | tuple):
             if len(min_lr) != groups:
                 raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
-            self.min_lrs = list(min_lr)
             self.default_min_lr = None
+            self.min_lrs = list(min_lr)
         else:
             self.default_min_lr: Any | None = min_lr
             self.min_lrs = [min_lr] * groups

@@ -78,30 +78,15 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
-        if multiprocessing_context is not None and not num_workers:
-            raise ValueError(
-                "multiprocessing_context can only be used with multi-process loading (num_workers"
-                f" > 0), but got num_workers={num_workers}"
-            )
-        starts = multiprocessing.get_all_start_methods()
-        if isinstance(multiprocessing_context, str) and multiprocessing_context not in starts:
-            raise ValueError(
-                "multiprocessing_context option should specify a valid start method in"
-                f" {starts!r}, but got multiprocessing_context={multiprocessing_context!r}"
-            )
-        if not isinstance(multiprocessing_context, str | BaseContext | None):
-            raise TypeError(
-                "multiprocessing_context option should be a valid context object or a string"
-                " specifying the start method, but got"
-                f" multiprocessing_context={multiprocessing_context}"
-            )
         _warn_of_many(num_workers)
         self.multiprocessing_context = multiprocessing_context
         self.in_order = in_order
         self.persistent_workers = persistent_workers
         self.generator = generator
-        self._iterable = isinstance(dataset, IterableDataset)
-        if self._iterable:
+        iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        self._IterableDataset_len_called: int | None = None
+        if iterable:
             _check_iterable(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
@@ -139,15 +124,37 @@ class DataLoader:
         super().__setattr__(name, value)
 
     def _default_sampler(self, shuffle: bool) -> Sampler[Any] | _InfiniteConstantSampler:
-        if self._iterable:
+        if self._dataset_kind == _DatasetKind.Iterable:
             return _InfiniteConstantSampler()
         if shuffle:
             return RandomSampler(self.dataset, generator=self.generator)
         return SequentialSampler(self.dataset)
 
     @property
-    def _dataset_kind(self) -> int:
-        return _DatasetKind.Iterable if self._iterable else _DatasetKind.Map
+    def multiprocessing_context(self) -> Any:
+        """How workers start: a context or its name; ValueError and TypeError for anything else."""
+        return self.__multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, multiprocessing_context: Any) -> None:
+        if multiprocessing_context is not None and not self.num_workers:
+            raise ValueError(
+                "multiprocessing_context can only be used with multi-process loading (num_workers"
+                f" > 0), but got num_workers={self.num_workers}"
+            )
+        starts = multiprocessing.get_all_start_methods()
+        if isinstance(multiprocessing_context, str) and multiprocessing_context not in starts:
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in"
+                f" {starts!r}, but got multiprocessing_context={multiprocessing_context!r}"
+            )
+        if not isinstance(multiprocessing_context, str | BaseContext | None):
+            raise TypeError(
+                "multiprocessing_context option should be a valid context object or a string"
+                " specifying the start method, but got"
+                f" multiprocessing_context={multiprocessing_context}"
+            )
+        self.__multiprocessing_context = multiprocessing_context
 
     @property
     def _auto_collation(self) -> bool:
@@ -159,15 +166,17 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if self._workers is not None:  # persistent ones go on with their random numbers
-            return _InWorkers(self, self._workers)
+            return _MultiProcessingDataLoaderIter(self, self._workers)
         # The epoch's seed is drawn before the first index, as torch draws it.
         base_seed = mindtorch.empty((), dtype=mindtorch.int64).random_(generator=self.generator)
         seed = int(base_seed.item())
-        return _InWorkers(self, Workers(self, seed)) if self.num_workers else _Here(self)
+        if self.num_workers:
+            return _MultiProcessingDataLoaderIter(self, Workers(self, seed))
+        return _SingleProcessDataLoaderIter(self)
 
     def __len__(self) -> int:
-        if self._iterable:
-            length = len(self.dataset)
+        if self._dataset_kind == _DatasetKind.Iterable:
+            length = self._IterableDataset_len_called = len(self.dataset)
             if self.batch_size is None:
                 return length
             extra = 0 if self.drop_last else self.batch_size - 1
@@ -178,35 +187,60 @@ class DataLoader:
 class _BaseDataLoaderIter:
     """An epoch of a loader: what `iter(loader)` gives."""
 
-    _index_sampler: Any
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader, self._index_sampler = loader, loader._index_sampler
+        self._reported = loader._IterableDataset_len_called
+        self._num_yielded = 0
+        _check_pinned(loader)
 
     def __len__(self) -> int:
         return len(self._index_sampler)
 
-
-class _Here(_BaseDataLoaderIter):
-    """One epoch in this process."""
-
-    def __init__(self, loader: DataLoader) -> None:
-        self._indices = iter(loader._index_sampler)
-        self._fetcher = Fetcher(
-            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last,
-            loader._dataset_kind == _DatasetKind.Iterable,
-        )  # fmt: skip
-        self._index_sampler = loader._index_sampler
-
     def __iter__(self) -> Iterator[Any]:
         return self
 
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
     def __next__(self) -> Any:
+        batch = self._next_data()
+        self._num_yielded += 1
+        if self._reported is not None and self._num_yielded > self._reported:
+            many = (
+                "For multiprocessing data-loading, this could be caused by not properly configuring"
+                " the IterableDataset replica at each worker. Please see https://pytorch.org/docs/"
+                "stable/data.html#torch.utils.data.IterableDataset for examples."
+            )
+            warnings.warn(
+                f"Length of IterableDataset {self._loader.dataset} was reported to be "
+                f"{self._reported}(when accessing len(dataloader)), but {self._num_yielded} samples"
+                f" have been fetched. {many if self._loader.num_workers else ''}",
+                stacklevel=2,
+            )
+        return batch
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """One epoch in this process."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._indices = iter(loader._index_sampler)
+        self._fetcher = _DatasetKind.create_fetcher(
+            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn,
+            loader.drop_last,
+        )  # fmt: skip
+
+    def _next_data(self) -> Any:
         return self._fetcher.fetch(next(self._indices))
 
 
-class _InWorkers(_BaseDataLoaderIter):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """One epoch in worker processes; they stop with it unless they are persistent."""
 
     def __init__(self, loader: DataLoader, workers: Workers) -> None:
-        self._loader, self._index_sampler, self._workers = loader, loader._index_sampler, workers
+        super().__init__(loader)
+        self._workers = workers
         if loader._workers is not None:
             workers.reset()
         if loader.persistent_workers:
@@ -214,10 +248,7 @@ class _InWorkers(_BaseDataLoaderIter):
         self._batches = self._workers.batches(iter(loader._index_sampler))
         self._open = True
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
+    def _next_data(self) -> Any:
         try:
             return next(self._batches)
         except BaseException:
@@ -234,8 +265,20 @@ class _InWorkers(_BaseDataLoaderIter):
             self._close()
 
 
-_SingleProcessDataLoaderIter = _Here
-_MultiProcessingDataLoaderIter = _InWorkers
+def _check_pinned(loader: DataLoader) -> None:
+    """Warns where pinned memory is asked for in a way that has no effect."""
+    if loader.pin_memory and loader.pin_memory_device:
+        warnings.warn(
+            "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+            f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+            stacklevel=4,
+        )
+    if loader.pin_memory and not mindtorch.accelerator.is_available():
+        warnings.warn(
+            "'pin_memory' argument is set as true but no accelerator is found, "
+            "then device pinned memory won't be used.",
+            stacklevel=4,
+        )
 
 
 def _warn_of_many(workers: int) -> None:

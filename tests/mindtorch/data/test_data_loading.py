@@ -241,6 +241,7 @@ REFUSED: list[Any] = [
     lambda d: d.default_collate([[1], [1, 2]]),
     lambda d: d.ConcatDataset([]),
     lambda d: d.Dataset()[0],
+    lambda d: setattr(d.DataLoader([1]), "multiprocessing_context", "fork"),
 ]
 
 
@@ -251,3 +252,23 @@ def test_refusal_has_torchs_type_and_text(i: int) -> None:
     with pytest.raises(type(expected.value)) as found:
         REFUSED[i](mindtorch.utils.data)
     assert str(found.value) == str(expected.value)
+
+
+def test_loaders_that_give_more_than_they_reported_warn() -> None:
+    def run(library: Any) -> Any:
+        class Numbers(library.utils.data.IterableDataset):
+            def __iter__(self) -> Any:
+                return iter(range(4))
+
+            def __len__(self) -> int:
+                return 3
+
+            def __repr__(self) -> str:
+                return "Numbers"
+
+        loader = library.utils.data.DataLoader(Numbers())
+        with pytest.warns(UserWarning, match="samples have been fetched") as warnings:
+            batches = (len(loader), *loader)
+        return [str(w.message) for w in warnings], str(batches), type(iter(loader)).__name__
+
+    assert run(mindtorch) == run(torch)

@@ -257,3 +257,25 @@ def test_the_state_of_a_parameter_is_made_whole_or_not_at_all(name, monkeypatch)
             optimizer.step()
     assert not optimizer.state[parameter]
     optimizer.step()
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"max_iter": 3, "max_eval": 2}], ids=str)
+def test_wolfe_searches_take_torchs_points(kwargs: dict[str, Any]) -> None:
+    def run_of(library: Any) -> Any:
+        x = library.tensor([-1.2, 1.0, 0.3], requires_grad=True)
+        optimizer = library.optim.LBFGS([x], line_search_fn="strong_wolfe", **kwargs)
+        points = []
+
+        def closure() -> Any:
+            points.append(x.tolist())
+            optimizer.zero_grad()
+            curve = x[1:] - x[:-1] * x[:-1]
+            loss = (curve * curve * 100).sum() + ((1 - x) * (1 - x)).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(4):
+            optimizer.step(closure)
+        return points
+
+    assert run_of(mindtorch) == run_of(torch)

@@ -83,6 +83,7 @@ def _fault_of_inverse(
     "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None,"
     " bool center=True, str pad_mode='reflect', bool normalized=False, bool? onesided=None,"
     " bool? return_complex=None, bool? align_to_window=None) -> Tensor",
+    autocast="float32 on cpu",
     samples=calls(Sample((Arg((16,)), 4), {"return_complex": True, "window": Arg((4,))})),
     tolerance="composite",
 )

@@ -342,6 +342,7 @@ def chain_matmul(matrices: tuple[Tensor, ...]) -> Tensor:
 composite(
     "vdot(Tensor self, Tensor other) -> Tensor",
     lambda self, other: aten.dot(aten.conj_of(self), other),
+    autocast="as given on cpu",
     summary="Inner product of two vectors, the first conjugated: `[N], [N] → []`.",
     unsupported={"bool": "dot"},
     samples=calls((Arg((4,)), Arg((4,), low=-1))),

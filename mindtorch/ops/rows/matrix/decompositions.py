@@ -231,6 +231,7 @@ op(
 )
 op(
     "linalg_inv(Tensor A) -> Tensor",
+    autocast="float32 on cpu",
     summary="Inverse of square matrices `[*, N, N]`.",
     infer=square("linalg.inv"),
     cpu=_guarded("linalg.inv", np.linalg.inv),
@@ -503,6 +504,7 @@ def _eigh_grad(grads: tuple[Tensor, ...], eigenvalues: Tensor, eigenvectors: Ten
 
 op(
     "linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+    autocast="float32 on cpu",
     summary="Eigenvalues `[*, N]`, ascending, and eigenvectors of Hermitian matrices `[*, N, N]`.",
     infer=_eigh_infer,
     cpu=lambda A, UPLO: tuple(np.linalg.eigh(A, UPLO)),
@@ -615,6 +617,7 @@ def _adjoint_last(result: Any) -> tuple[Array, ...]:
 op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
+    autocast="float32 on cpu",
     summary="Singular value decomposition `A = U diag(S) Vh` of `[*, M, N]`.",
     infer=_svd_infer,
     cpu=lambda A, full_matrices, driver: _svd(A, full_matrices),
@@ -709,6 +712,7 @@ def _square_qr_grad(grads: tuple[Tensor, ...], Q: Tensor, R: Tensor) -> Tensor:
 
 op(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+    autocast="float32 on cpu",
     summary="QR decomposition `A = Q R` of `[*, M, N]`.",
     infer=_qr_infer,
     cpu=_qr,

@@ -135,6 +135,7 @@ composite(
 composite(
     "inverse(Tensor self) -> Tensor",
     lambda self: aten.linalg_inv(self),
+    autocast="float32 on cpu",
     summary="Inverse of square matrices `[*, N, N]`.",
     samples=calls((SQUARE,)),
     tolerance="composite",
@@ -215,6 +216,7 @@ def _cholesky(self: Tensor, upper: bool = False) -> Tensor:
 composite(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     _cholesky,
+    autocast="float32 on cpu",
     summary="Cholesky factor of positive definite matrices `[*, N, N]`.",
     unsupported={"bool whole half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),

@@ -290,6 +290,7 @@ def _dot(self: Tensor, tensor: Tensor) -> Tensor:
 composite(
     "mv(Tensor self, Tensor vec) -> Tensor",
     _mv,
+    autocast="as given on cpu",
     summary="Product of a matrix and a vector: `[M, K] @ [K] → [M]`.",
     unsupported={"bool": "addmv_impl_cpu"},
     samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
@@ -300,6 +301,7 @@ composite(
 composite(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     _dot,
+    autocast="as given on cpu",
     summary="Inner product of two vectors: `[N], [N] → []`.",
     unsupported={"bool": "dot"},
     samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),

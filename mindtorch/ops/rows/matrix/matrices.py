@@ -105,6 +105,7 @@ def norm(
 
 @composite(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    autocast="float32 on cpu",
     unsupported={"half": "lu_cpu"},
     samples=calls((_SQUARE, Arg((3, 2))), Sample((_SQUARE, Arg((2, 3))), {"left": False})),
     tolerance="composite",
@@ -126,6 +127,7 @@ def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
 
 @composite(
     "linalg_cholesky(Tensor A, *, bool upper=False) -> Tensor",
+    autocast="float32 on cpu",
     unsupported={"half": "cholesky_cpu"},
     samples=calls(
         (Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),),
@@ -144,6 +146,7 @@ def cholesky(A: Tensor, upper: bool = False) -> Tensor:
 @composite(
     "linalg_eigvalsh(Tensor A, str UPLO='L') -> Tensor",
     # Differences of one element leave the symmetric matrices, of which one triangle is read.
+    autocast="float32 on cpu",
     unsupported={"bool whole half": "linalg_eigh_cpu"},
     samples=calls((replace(_SQUARE, grad=False),)),
     tolerance="composite",
@@ -157,6 +160,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 @composite(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    autocast="float32 on cpu",
     unsupported={"half": "linalg_svd_cpu"},
     samples=calls((_SQUARE,), (Arg((3, 2)),)),
     tolerance="composite",

@@ -576,6 +576,7 @@ composite(
 
 @composite(
     "trace(Tensor self) -> Tensor",
+    autocast="float32 on cpu",
     unsupported={"bool": kernel("trace", cpu_alone=True)},
     samples=calls((Arg((3, 4)),), Sample((Arg((3,)),), error=True)),
     tolerance="accumulated",

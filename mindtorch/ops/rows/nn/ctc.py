@@ -157,6 +157,7 @@ op(
 @composite(
     "ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int "
     "blank=0, str reduction='mean', bool zero_infinity=False) -> Tensor",
+    autocast="float32 on cpu",
     unsupported={"bool whole half complex": "ctc_loss_cpu"},
     surface="nn",
     # As torch's, the gradient holds for logs of probabilities only: no numbers agree with it.

@@ -296,6 +296,7 @@ for _rank in (2, 3):
     f"grid_sampler(Tensor input, Tensor grid, {_SETTING}) -> Tensor",
     unsupported={"bool whole complex": "grid_sampler_2d_cpu_kernel_impl"},
     samples=calls(*(sample for rank in (2, 3) for sample in _samples(rank) if sample[2] == 0)),
+    autocast="float32",
     tolerance="chained",
 )
 def _grid_sampler(

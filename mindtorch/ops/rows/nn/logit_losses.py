@@ -144,6 +144,7 @@ op(
     samples=lambda: _samples(()),
     oracle=lambda torch: torch.ops.aten.binary_cross_entropy_with_logits,
     tolerance="composite",
+    autocast="float32",
     rule="loss",
     surface="function",
 )

@@ -395,6 +395,7 @@ def _soft_margin_rule(self: Geometry, target: Geometry, reduction: int) -> Geome
 
 op(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    autocast="float32",
     infer=_soft_margin_rule,
     cpu=lambda self, target, reduction: reduced_array(np.log1p(np.exp(-self * target)), reduction),
     aclnn=call(

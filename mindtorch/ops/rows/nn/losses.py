@@ -157,7 +157,7 @@ def _common_shape(input: Tensor, weight: Tensor) -> Any:
     return aten.broadcast_shapes(input.shape, weight.shape)
 
 
-def _matched(input: Tensor, target: Tensor) -> tuple[Any, Any]:
+def _matched(input: Tensor, target: Tensor, stacklevel: int = 4) -> tuple[Any, Any]:
     """Broadcasts the two, with torch's warning when their shapes differ."""
     if target.size() == input.size():
         return input, target
@@ -166,7 +166,7 @@ def _matched(input: Tensor, target: Tensor) -> tuple[Any, Any]:
         f"Using a target size ({target.size()}) that is different to the input size "
         f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "
         "Please ensure they have the same size.",
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
     both = aten.broadcast_tensors(input, target)
     return both[0], both[1]
@@ -225,6 +225,7 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
 @composite(
     "l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
     "reduction='mean', Tensor? weight=None) -> Tensor",
+    autocast="float32",
     surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1)),
@@ -243,7 +244,7 @@ def l1_loss(
 ) -> Tensor:
     """|input - target|."""
     reduction = resolve_reduction(size_average, reduce, reduction)
-    input, target = _matched(input, target)
+    input, target = _matched(input, target, stacklevel=5)
     return _weighted((input - target).abs(), weight, reduction)
 
 
@@ -376,6 +377,7 @@ def binary_cross_entropy_with_logits(
 @composite(
     "kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
     "reduction='mean', bool log_target=False) -> Tensor",
+    autocast="float32",
     surface="nn",
     samples=calls(
         Sample(
@@ -407,7 +409,7 @@ def kl_div(
             "'batchmean' divides only by the batch size, and aligns with the KL div math "
             "definition."
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=2,
+            stacklevel=4,
         )
     if any(t.dtype.category < dt.FLOAT for t in (input, target)):
         raise RuntimeError("kl_div: Integral inputs not supported.")
@@ -424,6 +426,7 @@ def kl_div(
 @composite(
     "poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, bool? "
     "size_average=None, float eps=1e-08, bool? reduce=None, str reduction='mean') -> Tensor",
+    autocast="float32",
     surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=0.1, high=3)),

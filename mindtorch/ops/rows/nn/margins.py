@@ -12,6 +12,7 @@ from .similarity import pairwise_distance
 @composite(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    autocast="float32",
     surface="nn",
     samples=calls(
         (Arg((4,)), Arg((4,), low=-1), Arg((4,), values=(1, -1, 1, -1), grad=False), 0.3)
@@ -40,6 +41,7 @@ def margin_ranking_loss(
 @composite(
     "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    autocast="float32",
     surface="nn",
     samples=calls((Arg((4,)), Arg((4,), values=(1, -1, 1, -1), grad=False))),
     tolerance="composite",
@@ -81,6 +83,7 @@ def soft_margin_loss(
 @composite(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    autocast="float32",
     surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3,), values=(1, -1, 1), grad=False), 0.1)
@@ -174,6 +177,7 @@ op(
 @composite(
     "multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? "
     "weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    autocast="float32",
     unsupported=halves_elsewhere("bool whole complex", "multi_margin_loss_cpu_kernel"),
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3,), "int64", 0, 3)), (Arg((4,)), Arg((), "int64", 0, 3), 2)),
@@ -269,6 +273,7 @@ op(
 @composite(
     "multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? "
     "reduce=None, str reduction='mean') -> Tensor",
+    autocast="float32",
     unsupported=halves_elsewhere("bool whole complex", "multilabel_margin_loss_forward_out_frame"),
     surface="nn",
     samples=calls((Arg((2, 4)), Arg((2, 4), "int64", values=((0, 2, -1, 1), (3, -1, 0, 0))))),
@@ -329,6 +334,7 @@ def multilabel_soft_margin_loss(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
     "float p=2, float eps=1e-06, bool swap=False, bool? size_average=None, bool? reduce=None, "
     "str reduction='mean') -> Tensor",
+    autocast="float32",
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1))),
     tolerance="chained",  # the difference of two distances may be far smaller than they are

@@ -269,6 +269,7 @@ def _polar_grad(grad: Tensor, abs: Tensor, angle: Tensor) -> tuple[Tensor, Tenso
 
 op(
     "polar(Tensor abs, Tensor angle) -> Tensor",
+    autocast="float32 on cpu",
     infer=lambda abs, angle: pointwise_complex(abs, angle),
     cpu=_polar_cpu,
     lower=_polar,

@@ -85,6 +85,7 @@ op(
 
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, Any compute_mode=None) -> Tensor",
+    autocast="float32",
     unsupported={"half": kernel("cdist", cpu_alone=True)},
     samples=calls(
         (Arg((3, 2)), Arg((4, 2), high=2.5)),

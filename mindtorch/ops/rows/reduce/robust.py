@@ -92,6 +92,7 @@ op(
 @composite(
     "nanquantile(Tensor self, Tensor|Scalar q, int? dim=None, bool keepdim=False, *,"
     " str interpolation='linear') -> Tensor",
+    autocast="float32 on cpu",
     samples=calls((_HOLES, 0.3), (_HOLES, 0.5, 1)),
     tolerance="accumulated",
     out="{name}() out tensor must be same dtype as the input tensor",
