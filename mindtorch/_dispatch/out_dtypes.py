@@ -19,6 +19,7 @@ from .bind import can_cast
 _TEXTS = {
     "expected": "Expected out tensor to have dtype {want}, but got {got} instead",
     "found": "Found dtype {Got} but expected {Want}",
+    "spectrum": "{name} expects a {kind} output tensor, but got {Got}",
     "truth": "{name} only supports bool tensor for result, got: {Got}",
 }
 # What joins tensors: all say so as cat does.
@@ -32,6 +33,8 @@ def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
     """
     if out is result:
         return
+    if op.dtypes.out == "spectrum":
+        return _refuse_spectrum(op, out, result)
     word = op.dtypes.out or ("expected" if len(op.schema.returns) > 1 else "")
     modulus = word == "found" and source is not None and source.is_complex > result.is_complex
     if word and not modulus and not (word == "truth" and out is uint8):
@@ -49,6 +52,15 @@ def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
         raise RuntimeError(
             f"result type {result.legacy} can't be cast to the desired output type {out.legacy}"
         )
+
+
+def _refuse_spectrum(op: Op, out: Dtype, result: Dtype) -> None:
+    """A transform casts among complex dtypes, or among real ones; planes are named as boxes are."""
+    if out.is_complex if result.is_complex else out.is_floating_point:
+        return
+    name = op.base_name.removeprefix("fft_").replace("2", "n").replace("ifftn", "fftn")
+    kind = "complex" if result.is_complex else "floating point"
+    raise RuntimeError(_TEXTS["spectrum"].format(name=name, kind=kind, Got=scalar_name(out)))
 
 
 def decided(op: Op, args: tuple[Any, ...], out: Geometry) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import namedtuple
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -15,18 +16,32 @@ def named_tuple(op: Op) -> Any:
     names = [r.name for r in op.schema.returns]
     if len(names) < 2 or not all(names) or not op.places:
         return None
-    return _kind(op.base_name, tuple(names))
+    return named_kind(op.base_name, tuple(names))
 
 
 @cache
-def _kind(name: str, fields: tuple[str, ...]) -> Any:
+def named_kind(name: str, fields: tuple[str, ...]) -> Any:
+    """The class of results of these names, as `torch.return_types.{name}`."""
+
     def text(self: tuple[Any, ...]) -> str:
         parts = (f"{n}={v!r}" for n, v in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
 
+    def new(cls: Any, sequence: Any) -> Any:
+        if not isinstance(sequence, Sequence):
+            raise TypeError("constructor requires a sequence")
+        if len(sequence) != len(fields):
+            raise TypeError(
+                f"torch.return_types.{name}() takes a {len(fields)}-sequence"
+                f" ({len(sequence)}-sequence given)"
+            )
+        return tuple.__new__(cls, sequence)
+
     base = namedtuple(name, fields)  # type: ignore[misc]
     return type(name, (base,), {
         "__slots__": (),
+        "__new__": new,
+        "__getnewargs__": lambda self: (tuple(self),),
         # `torch` where mindtorch stands in for it.
         "__module__": f"{sys.modules['mindtorch'].__name__}.return_types",
         "__doc__": f"What torch.{name} gives: {', '.join(fields)}.",

@@ -140,12 +140,48 @@ REFUSED = {
     "not square": lambda t: t.linalg.eigvals(t.ones(2, 3)),
     "class": lambda t: t.linalg.inv(t.zeros(2, 2)),
     "left over": lambda t: t.linalg.inv_ex(t.zeros(2, 2))[0],
+    "no numbers": lambda t: t.linalg.cholesky(t.full((3, 3), float("nan"))),
+    "no end": lambda t: t.linalg.eigh(t.full((2, 3, 3), float("nan"))),
+    "no end of values": lambda t: t.linalg.eigvalsh(t.full((3, 3), float("nan"))),
+    "older name": lambda t: t.cholesky(-t.eye(2)),
+    "inverse of a map": lambda t: t.linalg.tensorinv(t.ones(4, 4), 1),
+    "narrower": lambda t: t.linalg.norm(t.ones(2).double(), dtype=t.float32),
+    "whole": lambda t: t.linalg.norm(t.ones(2), dtype=t.int32),
+    "pivots": lambda t: t.lu_unpack(t.eye(2), t.tensor([1, 5], dtype=t.int32)),
+    "a spectrum": lambda t: t.fft.fft(t.ones(4), out=t.empty(4)),
+    "a signal": lambda t: t.fft.irfft(t.ones(4), out=t.empty(4, dtype=t.int64)),
+    "spectra": lambda t: t.fft.ihfftn(t.ones(4, 4, dtype=t.complex64)),
+    "frequencies": lambda t: t.fft.rfftfreq(8, dtype=t.int32),
+    "window": lambda t: t.stft(t.ones(9), 4, return_complex=True, align_to_window=True),
+    "results": lambda t: t.return_types.max((t.ones(1),)),
 }
 
 
 def test_refusals_and_what_is_left_are_torchs():
     for call in REFUSED.values():
         agree(call)
+
+
+def test_eigenvalues_of_a_device_lose_no_digits(dev):
+    a = mindtorch.tensor([[2.0, 1.0], [1.0, 2.0]], device=dev)
+    assert mindtorch.linalg.eigvalsh(a).tolist() == [1.0, 3.0]
+    assert mindtorch.linalg.eigvalsh(mindtorch.eye(3, device=dev)).tolist() == [1.0] * 3
+
+
+def test_transforms_lay_their_results_out_as_torch_does(dev):
+    def run(t, dev):
+        x = t.arange(120.0).reshape(2, 3, 4, 5).to(dev)
+        every = []
+        for a in (x, x.permute(3, 1, 0, 2), t.complex(x, x)):
+            for dim in ((0,), (2,), (3,), (1, 0), (0, 2), (2, 1, 0)):
+                every += [f(a, dim=dim).stride() for f in (t.fft.fftn, t.fft.irfftn, t.fft.hfftn)]
+                if not a.is_complex():
+                    every += [f(a, dim=dim).stride() for f in (t.fft.rfftn, t.fft.ihfftn)]
+        every += [t.fft.ifft(x).is_conj(), [str(n) for n in t.fft.fft(t.ones(4)).tolist()]]
+        return every
+
+    torch = pytest.importorskip("torch", reason="torch 2.13 is the oracle")
+    assert run(mindtorch, dev) == run(torch, "cpu")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ...._compat.warn_once import warn_once
 from ...._tensor.dtype import FLOAT
 from ...rules import type_name
@@ -101,6 +103,8 @@ def stft(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """The transforms of windows of a signal, `[…, frequency, frame]`."""
+    if center and align_to_window is not None:
+        raise RuntimeError("stft align_to_window should only be set when center = false")
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
     signal = _padded(self, n_fft // 2, pad_mode) if center else self
@@ -182,6 +186,7 @@ def istft(
             "istft requires a complex-valued input tensor matching the output from stft with"
             " return_complex=True."
         )
+    wrap_dim(-2, self.ndim)
     call = _called(
         "istft", self, self, n_fft=n_fft, hop_length=hop, win_length=win, window=window,
         center=center, normalized=normalized, onesided=onesided, length=length,
@@ -216,6 +221,11 @@ def istft(
         raise RuntimeError(f"{call} window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signal = signal / envelope
     if end > whole:
+        warnings.warn(
+            "The length of signal is shorter than the length parameter. Result is being padded with"
+            " zeros in the tail. Please check your center and hop_length settings.",
+            stacklevel=1,
+        )
         signal = aten.constant_pad_nd(signal, (0, end - whole), 0)
     return signal if self.ndim == 3 else aten.squeeze(signal, 0)
 

@@ -26,18 +26,18 @@ def _number(norm: str | None, forward: bool) -> int:
 def _ready(self: Tensor, kind: str, name: str) -> Tensor:
     """In a floating dtype, or complex where `kind` says so; RuntimeError in torch's words."""
     if kind == "real" and self.is_complex():
-        raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.legacy}")
+        if name == "ihfftn":
+            raise RuntimeError(
+                f"Only supports floating-point dtypes, but found: {self.dtype.legacy}"
+            )
+        kind = "real-valued" if name == "rfftn" else "real"
+        raise RuntimeError(f"{name} expects a {kind} input tensor, but got {self.dtype.legacy}")
     refuse_half(self.dtype)
     if self.dtype.category < dt.FLOAT:
         self = aten.to(self, dt.get_default_dtype())
     if kind == "complex" and not self.is_complex():
-        self = _complex(self)
+        self = aten.complex(self, aten.zeros_like(self))
     return self
-
-
-def _complex(self: Tensor) -> Tensor:
-    contiguous = aten.contiguous(self)
-    return aten.complex(contiguous, aten.zeros_like(contiguous))
 
 
 def _fitted(self: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
@@ -107,7 +107,9 @@ def _along(name: str, forward: bool) -> Callable[..., Tensor]:
         self = _fitted(self, (d,), (_one(n, d, self.ndim, self.shape[d]),))
         if not self.is_complex() and forward:
             return aten._fft_r2c(self, (d,), _number(norm, True), False)
-        return _c2c(self if self.is_complex() else _complex(self), (d,), norm, forward)
+        if not self.is_complex():
+            return aten.conj(aten._fft_r2c(self, (d,), _number(norm, False), False))
+        return _c2c(self, (d,), norm, forward)
 
     return body
 
@@ -260,6 +262,7 @@ def _row(
         oracle=_laid_out(name),
         tolerance="composite",
         surface="fft",
+        out="spectrum",
     )
 
 
@@ -305,9 +308,11 @@ for _name, _inverse in (("fftshift", False), ("ifftshift", True)):
 
 
 def _steps(
-    n: int, d: float, dtype: Dtype | None, device: DeviceLike | None, low: int, high: int
+    name: str, n: int, d: float, dtype: Dtype | None, device: DeviceLike | None, low: int, high: int
 ) -> Tensor:
     dtype = dtype or dt.get_default_dtype()
+    if dtype.category < dt.FLOAT:
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
     return aten.arange(low, high, dtype=dtype, device=device) / (n * d)
 
 
@@ -322,7 +327,7 @@ def fftfreq(
     """The frequencies of a transform's elements, in cycles per unit of `d`."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    return fft_order(_steps(n, d, dtype, device, -(n // 2), (n + 1) // 2))
+    return fft_order(_steps("fftfreq", n, d, dtype, device, -(n // 2), (n + 1) // 2))
 
 
 def fft_order(t: Tensor) -> Tensor:
@@ -339,4 +344,4 @@ def rfftfreq(
     n: int, d: float = 1.0, dtype: Dtype | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """The frequencies of half a transform's elements."""
-    return _steps(n, d, dtype, device, 0, n // 2 + 1)
+    return _steps("rfftfreq", n, d, dtype, device, 0, n // 2 + 1)

@@ -28,7 +28,15 @@ def _c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> 
     from scipy import fft
 
     result = fft.fftn(self, axes=dim) if forward else fft.ifftn(self, axes=dim, norm="forward")
-    return np.asarray(result * self.real.dtype.type(_scale(normalization, _sizes(self, dim))))
+    return _scaled(result, _scale(normalization, _sizes(self, dim)))
+
+
+def _scaled(result: Array, scale: float) -> Array:
+    """By parts, so that -0 keeps its sign."""
+    if scale == 1:
+        return np.asarray(result)
+    result = np.ascontiguousarray(result)
+    return (result.view(result.real.dtype) * result.real.dtype.type(scale)).view(result.dtype)
 
 
 def _r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> Array:
@@ -44,7 +52,7 @@ def _r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) ->
         if not onesided:
             result = np.concatenate([result, np.conj(result[..., (n - 1) // 2 : 0 : -1])], -1)
         result = np.moveaxis(result, -1, dim[0])
-    return np.asarray(result * self.dtype.type(_scale(normalization, _sizes(self, dim))))
+    return _scaled(result, _scale(normalization, _sizes(self, dim)))
 
 
 def _c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int) -> Array:
@@ -126,16 +134,46 @@ def _split(t: Tensor) -> tuple[Tensor, Tensor]:
     return aten.contiguous(aten.select(both, -1, 0)), aten.contiguous(aten.select(both, -1, 1))
 
 
+def _order(self: Geometry, dim: Sequence[int], last: bool = False) -> list[int]:
+    """All dimensions from the outermost in the result's memory: torch's library puts those that are
+    transformed innermost, each kind by the input's strides; `last` keeps the last one's place."""
+    dims = [d % self.ndim for d in dim]
+
+    def stride(d: int) -> int:
+        return -self.strides[d]
+
+    batch = sorted((d for d in range(self.ndim) if d not in dims), key=stride)
+    return batch + (sorted(dims[:-1], key=stride) + dims[-1:] if last else sorted(dims, key=stride))
+
+
+def _strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [0] * len(shape), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return tuple(strides)
+
+
+def _in_order(result: Tensor, order: Sequence[int]) -> Tensor:
+    """The same elements, with the dimensions in that order in memory."""
+    if list(order) == sorted(order):
+        return result
+    back = [order.index(d) for d in range(len(order))]
+    return aten.permute(aten.contiguous(aten.permute(result, order)), back)
+
+
 def _c2c_lower(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
     scale = _scale(normalization, _sizes(self, dim))
-    return _joined(*_parts(*_split(self), dim, forward, scale))
+    result = _joined(*_parts(*_split(self), dim, forward, scale))
+    return _in_order(result, _order(self._geom, dim))
 
 
 def _r2c_lower(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     scale = _scale(normalization, _sizes(self, dim))
     size = self.shape[dim[-1]]
     re, im = _along(self, None, dim[-1], True, size // 2 + 1 if onesided else size)
-    return _joined(*_parts(re, im, dim[:-1], True, scale))
+    result = _joined(*_parts(re, im, dim[:-1], True, scale))
+    return _in_order(result, _order(self._geom, dim, last=True))
 
 
 def _c2r_lower(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
@@ -152,7 +190,16 @@ def _c2r_lower(self: Tensor, dim: Sequence[int], normalization: int, last_dim_si
     tail = (last_dim_size - 1) // 2
     mirror = [aten.flip(aten.narrow(t, last, 1, tail), (last,)) for t in (re, im)]
     re, im = aten.cat([re, mirror[0]], last), aten.cat([im, -mirror[1]], last)
-    return _parts(re, im, (last,), False, 1.0)[0]
+    result = _parts(re, im, (last,), False, 1.0)[0]
+    return _in_order(result, _c2r_order(self._geom, dim))
+
+
+def _c2r_order(self: Geometry, dim: Sequence[int]) -> list[int]:
+    """As `_order`: all but the last dimension are transformed first, into memory of their own."""
+    if len(dim) > 1:
+        between = _strides(self.shape, _order(self, dim[:-1]))
+        self = self.fresh(self.shape, self.dtype, between)
+    return _order(self, dim[-1:])
 
 
 def refuse_half(dtype: dt.dtype) -> None:
@@ -171,7 +218,8 @@ def _r2c_infer(self: Geometry, dim: Sequence[int], normalization: int, onesided:
     shape = list(self.shape)
     if onesided:
         shape[dim[-1]] = shape[dim[-1]] // 2 + 1
-    return self.fresh(tuple(shape), self.dtype.to_complex())
+    strides = _strides(shape, _order(self, dim, last=True))
+    return self.fresh(tuple(shape), self.dtype.to_complex(), strides)
 
 
 def _c2r_infer(
@@ -179,7 +227,7 @@ def _c2r_infer(
 ) -> Geometry:
     shape = list(self.shape)
     shape[dim[-1]] = last_dim_size
-    return self.fresh(tuple(shape), self.dtype.to_real())
+    return self.fresh(tuple(shape), self.dtype.to_real(), _strides(shape, _c2r_order(self, dim)))
 
 
 def _r2c_grad(
@@ -218,7 +266,9 @@ def padded(t: Tensor, dim: int, missing: int) -> Tensor:
 
 op(
     "_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor",
-    infer=lambda self, dim, normalization, forward: self.fresh(),
+    infer=lambda self, dim, normalization, forward: self.fresh(
+        self.shape, self.dtype, _strides(self.shape, _order(self, dim))
+    ),
     cpu=_c2c,
     lower=_c2c_lower,
     grad={

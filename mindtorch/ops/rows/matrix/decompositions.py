@@ -138,7 +138,7 @@ def waited(name: str, kernel: Callable[..., Array], result: Tensor, *args: Tenso
 def _failure(name: str, kernel: Callable[..., Array], args: Sequence[Array]) -> str:
     """torch's words for the first matrix of a batch that a kernel fails on."""
     matrices = args[0].reshape((-1, *args[0].shape[-2:]))
-    routine = np.linalg.cholesky if name == "linalg.cholesky" else np.linalg.inv
+    routine = _cholesky if name == "linalg.cholesky" else np.linalg.inv
     at = next((i for i, matrix in enumerate(matrices) if not _works(routine, matrix)), 0)
     where = f"(Batch element {at}): " if args[0].ndim > 2 else ""
     if name == "linalg.cholesky":
@@ -175,10 +175,10 @@ def _works(kernel: Callable[..., Array], matrix: Array) -> bool:
 
 def minor_order(matrix: Array) -> int:
     """Of which order is the first leading minor that is not positive-definite; 0: there is none."""
-    if _works(np.linalg.cholesky, matrix):
+    if _works(_cholesky, matrix):
         return 0
     sizes = range(1, matrix.shape[-1] + 1)
-    works = (_works(np.linalg.cholesky, matrix[:k, :k]) for k in sizes)
+    works = (_works(_cholesky, matrix[:k, :k]) for k in sizes)
     return next((k for k, well in zip(sizes, works, strict=True) if not well), sizes[-1])
 
 
@@ -420,9 +420,15 @@ def _cholesky_grad(grad: Tensor, result: Tensor) -> Tensor:
 
 
 def _cholesky(self: Array) -> Array:
-    """By LAPACK in the own dtype where a matrix is large: numpy computes in float64, and copies."""
+    """By LAPACK in the own dtype where a matrix is large: numpy computes in float64, and copies.
+
+    A pivot that is no number ends it, as in LAPACK's reference.
+    """
     if self.ndim > 2 or self.size < LARGE_MATRIX:
-        return np.linalg.cholesky(self)
+        whole = np.linalg.cholesky(self)
+        if np.isnan(np.diagonal(whole, 0, -2, -1)).any():
+            raise np.linalg.LinAlgError
+        return whole
     factor, info = lapack("potrf", self.dtype)(self, lower=1, clean=1)
     if info:
         raise np.linalg.LinAlgError
@@ -474,8 +480,24 @@ def _eigh_infer(A: Geometry, UPLO: str = "L") -> tuple[Geometry, ...]:
     return A.fresh(A.shape[:-1], A.dtype.to_real()), A.fresh(A.shape, None, column_major(A.shape))
 
 
+def _eigh(A: Array, UPLO: Any) -> tuple[Array, ...]:
+    """LinAlgError in torch's words where LAPACK's iteration does not end."""
+    try:
+        return tuple(np.linalg.eigh(A, UPLO))
+    except np.linalg.LinAlgError:
+        matrices = A.reshape((-1, *A.shape[-2:]))
+        at = next((i for i, m in enumerate(matrices) if not np.isfinite(m).all()), 0)
+        where = f"(Batch element {at}): " if A.ndim > 2 else ""
+        raise LinAlgError(
+            f"linalg.eigh: {where}The algorithm failed to converge because the input matrix is"
+            " ill-conditioned or has too many repeated eigenvalues (error code:"
+            f" {A.shape[-1] - 1})."
+        ) from None
+
+
 def _eigh_by_svd(A: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
-    """Of A + c I, which is positive: its singular values and vectors are eigenvalues' plus c."""
+    """Of A + c I, which is positive: its singular vectors are eigenvectors. Their quotients are
+    the values without the digits that c takes (Rayleigh)."""
     part = aten.tril(A) if UPLO.upper() == "L" else _t(aten.triu(A))
     diagonal = aten.diag_embed(aten.diagonal(part, 0, -2, -1))
     below = part - diagonal
@@ -483,8 +505,11 @@ def _eigh_by_svd(A: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
     whole = below + _t(below) + (diagonal + _t(diagonal)) * 0.5
     shift = aten.unsqueeze(aten.linalg_vector_norm(whole, 2, (-2, -1)), -1)
     shifts = aten.diag_embed(aten.expand(shift, A.shape[:-1]))
-    u, s, _ = aten._linalg_svd_v(whole + aten.to(shifts, A.dtype), False)
-    return aten.flip(s - shift, (-1,)), aten.flip(u, (-1,))
+    u, _, _ = aten._linalg_svd_v(whole + aten.to(shifts, A.dtype), False)
+    vectors = aten.flip(u, (-1,))
+    mirrors = aten.conj_of(vectors)
+    sizes, squares = (aten.sum(mirrors * t, -2) for t in (whole @ vectors, vectors))
+    return aten.sort(aten.real(sizes) / aten.real(squares), -1)[0], vectors
 
 
 def _gaps(values: Tensor) -> Tensor:
@@ -507,7 +532,7 @@ op(
     autocast="float32 on cpu",
     summary="Eigenvalues `[*, N]`, ascending, and eigenvectors of Hermitian matrices `[*, N, N]`.",
     infer=_eigh_infer,
-    cpu=lambda A, UPLO: tuple(np.linalg.eigh(A, UPLO)),
+    cpu=_eigh,
     lower=_eigh_by_svd,
     grad={"A": _eigh_grad},
     unsupported={"bool whole half": "linalg_eigh_cpu"},

@@ -9,6 +9,7 @@ from ...._tensor.device import CPU
 from ...._tensor.geometry import contiguous
 from ...._tensor.tensor import adopt
 from ...limits import reserve
+from ...returns import named_kind
 from ...rules import broadcast, refuse_growth
 from ...words import *
 from .decompositions import (
@@ -210,7 +211,10 @@ def _cholesky(self: Tensor, upper: bool = False) -> Tensor:
         "U = torch.cholesky(A, upper=True)", "U = torch.linalg.cholesky(A).mH\nThis transform will"
         " produce equivalent results for all valid (symmetric positive definite) inputs.",
     )  # fmt: skip
-    return cholesky(self, upper)
+    try:
+        return cholesky(self, upper)
+    except LinAlgError as error:
+        raise LinAlgError(str(error).removeprefix("linalg.")) from None
 
 
 composite(
@@ -509,6 +513,9 @@ composite(
 )
 
 
+_LU_WITH_INFO = named_kind("_lu_with_info", ("LU", "pivots", "info"))
+
+
 @composite(
     "lu(Tensor self, bool pivot=True, bool get_infos=False) -> Tensor",
     unsupported={"bool whole half": "lu_cpu"},
@@ -526,7 +533,7 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
         "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)",
     )  # fmt: skip
     LU, pivots, infos = aten.linalg_lu_factor_ex(self, pivot=pivot)
-    return (LU, pivots, infos) if get_infos else (LU, pivots)
+    return _LU_WITH_INFO((LU, pivots, infos)) if get_infos else (LU, pivots)
 
 
 @composite(

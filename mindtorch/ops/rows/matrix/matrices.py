@@ -8,7 +8,7 @@ from itertools import pairwise
 from ...._compat.unsupported_dtypes import Refusal
 from ...rules import c_name
 from ...words import *
-from .decompositions import check_shape, waited
+from .decompositions import LinAlgError, check_shape, waited
 
 _SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 
@@ -155,7 +155,11 @@ def cholesky(A: Tensor, upper: bool = False) -> Tensor:
 )
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues, rising, of symmetric matrices."""
-    return aten.linalg_eigh(A, UPLO)[0]
+    try:
+        return aten.linalg_eigh(A, UPLO)[0]
+    except LinAlgError as error:  # LAPACK counts one less without vectors
+        text, _, code = str(error).rpartition(" ")
+        raise LinAlgError(f"{text} {int(code[:-2]) - 1}).") from None
 
 
 @composite(

@@ -419,7 +419,11 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
             "Expected self to satisfy the requirement prod(self.shape[ind:]) =="
             f" prod(self.shape[:ind]), but got {columns} != {rows}"
         )
-    return aten.reshape(aten.linalg_inv(aten.reshape(A, (rows, columns))), (*end, *start))
+    try:
+        inverse = aten.linalg_inv(aten.reshape(A, (rows, columns)))
+    except LinAlgError as error:
+        raise LinAlgError(str(error).removeprefix("linalg.")) from None
+    return aten.reshape(inverse, (*end, *start))
 
 
 def _count(shape: tuple[int, ...]) -> int:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from ...._compat.warn_once import warn_once
 from ...words import *
 
 _SQUARE = Arg((3, 3))
+
+
+def _left_for_scripts() -> None:
+    warn_once(
+        "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be"
+        " removed in a future PyTorch release. Please use `linalg.matrix_norm(A, 'nuc', dim,"
+        " keepdim)` instead"
+    )
 
 
 @composite(
@@ -15,6 +24,7 @@ _SQUARE = Arg((3, 3))
 )
 def nuclear_norm(self: Tensor, keepdim: bool = False) -> Tensor:
     """The sum of the singular values."""
+    _left_for_scripts()
     return aten.linalg_matrix_norm(self, "nuc", (-2, -1), keepdim)
 
 
@@ -28,6 +38,7 @@ def nuclear_norm(self: Tensor, keepdim: bool = False) -> Tensor:
 )
 def nuclear_norm_dim(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """The sum of the singular values of the matrices in two dimensions."""
+    _left_for_scripts()
     return aten.linalg_matrix_norm(self, "nuc", dim, keepdim)
 
 

@@ -146,9 +146,10 @@ def _ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool, *, out: Geom
 def _ldl_solve_infer(
     LD: Geometry, pivots: Geometry, B: Geometry, hermitian: bool = False
 ) -> Geometry:
-    from ...rules import broadcast
+    from ...rules import broadcast, wrap_dim
 
     check_square("torch.linalg.ldl_solve", LD)
+    wrap_dim(-2, B.ndim)
     shape = (*broadcast(LD.shape[:-2], B.shape[:-2]), *B.shape[-2:])
     return B.fresh(shape, None, column_major(shape))
 

@@ -445,6 +445,13 @@ def lu_unpack(
     P, L, U = empty, empty, empty
     if unpack_pivots:
         m = LU_data.shape[-2]
+        if LU_pivots.device.type == "cpu" and LU_pivots.numel():  # a device is not waited for
+            low, high = (int(n) for n in aten.aminmax(LU_pivots.detach()))
+            if low < 1 or high > m:
+                raise RuntimeError(
+                    "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you"
+                    " properly pass the result of lu_factor?"
+                )
         order = permutation(LU_pivots, m)
         eye = aten.eye(m, m, dtype=LU_data.dtype, device=LU_data.device)
         P = aten.transpose(eye[order] if order.ndim else eye, -1, -2)

@@ -148,6 +148,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """p-norms of the differences of every two rows of `[n, d]` → `[n (n - 1) / 2]`."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not input.is_floating_point():
+        raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     return aten._pdist_forward(input, p)

@@ -141,7 +141,7 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     if self.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     if maxnorm < 0:
-        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     at = wrap_dim(dim, self.ndim)
     others = tuple(d for d in range(self.ndim) if d != at)
     size = aten.linalg_vector_norm(self, float(p), others, True)

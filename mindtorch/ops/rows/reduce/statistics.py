@@ -592,11 +592,21 @@ def _norm_rule(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got"
             f" {scalar_name(x.dtype)}"
         )
+    if dtype is not None and dtype.category < dt.FLOAT:
+        raise RuntimeError(
+            "linalg.vector_norm: dtype should be floating point or complex, but got"
+            f" {scalar_name(dtype)}"
+        )
     if dtype is not None and dtype.is_complex is not x.dtype.is_complex:
         kind = "complex" if x.dtype.is_complex else "real"
         raise RuntimeError(
             f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got"
             f" {scalar_name(dtype)}"
+        )
+    if dtype is not None and dt.promote_types(x.dtype, dtype) is not dtype:
+        raise RuntimeError(
+            f"linalg.vector_norm: the dtype of the input ({scalar_name(x.dtype)}) should be"
+            f" convertible without narrowing to the specified dtype ({scalar_name(dtype)})"
         )
     if x.numel == 0 and not isinstance(ord, complex) and (ord < 0 or ord == float("inf")):
         _refuse_no_identity(x, ord, dim)
