@@ -228,17 +228,21 @@ class Binomial(_Binary):
         norm = n * logits.clamp(min=0) + n * mindtorch.log1p(mindtorch.exp(-logits.abs()))
         return value * logits + ways - norm
 
-    def enumerate_support(self, expand: bool = True) -> Tensor:
+    def _count(self, asker: str) -> int:
+        """The one number of trials; NotImplementedError where elements have several."""
         most = int(self.total_count.max())
         if int(self.total_count.min()) != most:
-            raise NotImplementedError(
-                "Inhomogeneous total count not supported by enumerate_support"
-            )
+            raise NotImplementedError(f"Inhomogeneous total count not supported by `{asker}`.")
+        return most
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        most = self._count("enumerate_support")
         values = mindtorch.arange(1 + most, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values
 
     def entropy(self) -> Tensor:
+        self._count("entropy")
         values = self.enumerate_support(False)
         return -(mindtorch.exp(self.log_prob(values)) * self.log_prob(values)).sum(0)
 

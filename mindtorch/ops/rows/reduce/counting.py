@@ -220,6 +220,8 @@ def quantile(
     _check_quantile(self, q, interpolation)
     at = 0 if dim is None else wrap_dim(dim, self.ndim)
     flat = aten.reshape(self, (-1,)) if dim is None or not self.ndim else self
+    if flat.shape[at] > 2**24:
+        raise RuntimeError("quantile() input tensor is too large")
     rows = aten.sort(aten.movedim(flat, at, -1), -1)[0]
     ranks = _ranks(rows, aten.reshape(q, (-1,)), ignore_nan)
     ways: dict[str, Any] = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}
@@ -384,6 +386,11 @@ op(
 
 def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
     """RuntimeError in torch's words where rows of boundaries and of values do not pair up."""
+    if not edges.ndim and isinstance(values, Tensor) and values.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0"
+            " dimension"
+        )
     if not edges.ndim:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ...words import *
 
 
@@ -135,6 +137,8 @@ def cov(
             "cov(): expected input to have two or fewer dimensions but got an input with"
             f" {self.ndim} dimensions"
         )
+    if self.dtype is dt.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
     rows = self if self.ndim > 1 else aten.reshape(self, (1, -1))
     if rows.dtype.category == dt.INTEGER:
         rows = aten.to(rows, dt.get_default_dtype())
@@ -154,9 +158,16 @@ def cov(
         if aweights is not None and correction:
             both = aweights if fweights is None else aweights * fweights
             factor = total - correction * aten.sum(both * aweights) / total
+        few = factor.device.type == "cpu" and float(factor.item()) <= 0  # no device is waited for
         factor = aten.clamp_min(factor, 0)
     else:
-        factor = max(factor, 0)
+        few, factor = factor <= 0, max(factor, 0)
+    if few:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number"
+            " of observations.",
+            stacklevel=1,
+        )
     centred = rows - mean
     scaled = centred if weights is None else centred * weights
     products = scaled @ aten.conj_of(aten.transpose(centred, 0, 1))
@@ -214,11 +225,18 @@ def diff(
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n and (prepend is not None or append is not None):
-        for end in (prepend, append):
-            if end is not None and end.ndim != self.ndim:
+        for end in (t for t in (prepend, append) if t is not None):
+            if end.ndim != self.ndim:
                 raise RuntimeError(
                     "diff expects prepend or append to be the same dimension as input"
                 )
+            for d, (size, have) in enumerate(zip(self.shape, end.shape, strict=True)):
+                if d != at and size != have:
+                    raise RuntimeError(
+                        "diff expects the shape of tensor to prepend or append to match that of"
+                        " input except along the differencing dimension; input.size("
+                        f"{d}) = {size}, but got tensor.size({d}) = {have}"
+                    )
         self = aten.cat([t for t in (prepend, self, append) if t is not None], at)
     if not n:
         return aten.clone(self)
