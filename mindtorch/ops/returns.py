@@ -27,7 +27,9 @@ def named_kind(name: str, fields: tuple[str, ...]) -> Any:
         parts = (f"{n}={v!r}" for n, v in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
 
-    def new(cls: Any, sequence: Any) -> Any:
+    def new(cls: Any, *results: Any) -> Any:
+        """Of one sequence, as in torch, or of the results, as other named tuples."""
+        sequence = results if len(results) > 1 else results[0] if results else None
         if not isinstance(sequence, Sequence):
             raise TypeError("constructor requires a sequence")
         if len(sequence) != len(fields):
