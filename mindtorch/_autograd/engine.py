@@ -81,11 +81,15 @@ def run(
 ) -> list[Any]:
     """Send gradients from `roots` down the graph; returns those that arrived at `inputs`.
 
-    With `inputs`, only nodes on a way to one of them are applied.
+    With `inputs`, only nodes on a way to one of them are applied; those themselves too where
+    gradients are `accumulating`, and nothing is returned.
     """
     if create_graph and accumulating:
         warn_once(_CYCLES)
     needed_nodes, captured = _nodes_on_path(roots, inputs)
+    if needed_nodes is not None and accumulating:
+        needed_nodes.update(captured)
+        captured = {}
     pending: dict[Node, list[Any]] = {}
     heap: list[tuple[int, Node]] = []
     for (node, number), grad in roots:
@@ -117,12 +121,16 @@ def _drain(
         if needed_nodes is not None and node not in needed_nodes:
             continue
         if node.__class__ is AccumulateGrad:
-            if accumulating:
+            if not accumulating:
+                continue
+            if node.prehooks or node.hooks:
+                _step(node, grads, pending, heap, None, None)
+            else:
                 _applied(node, grads)
             continue
         edges = _step(node, grads, pending, heap, needed_nodes, captured)
         if uses:
-            _count_down(edges, uses, pending, heap)
+            _count_down(_in_torchs_order(node, edges), uses, pending, heap)
         if not keep_graph and node.saved:
             node.free()
     return [kept_grads.get((n, i)) for n, i in inputs or ()]
@@ -146,9 +154,17 @@ def _uses_of_leaves(heap: Sequence[tuple[int, Node]]) -> dict[Node, int]:
     return uses
 
 
+def _in_torchs_order(node: Node, edges: Sequence[Any]) -> Sequence[Any]:
+    """The edges of a node by when torch's leaves get their gradients: a layer's go over views."""
+    if not (isinstance(node, OpNode) and node.op.name == "linear"):
+        return edges
+    data, weight, *bias = edges
+    return (*bias, data, weight) if node.outs[0].ndim == 2 or not bias else (*bias, weight, data)
+
+
 def _count_down(edges: Any, uses: dict[Node, int], pending: Any, heap: Any) -> None:
     """Put leaves that wait for nobody else at the front."""
-    for to in reversed(edges):  # torch's order for the bias and weight of a layer
+    for to in edges:
         if to is not None and to[0] in uses:
             uses[to[0]] -= 1
             if not uses[to[0]] and to[0] in pending:

@@ -13,9 +13,10 @@ from .._tensor.storage import add_view
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .codegen import edge
-from .forward import plain, refuse_sizes, set_tangent, tangent_of
+from .forward import plain
 from .grad_mode import LOCAL
 from .node import FREED, STATE, AccumulateGrad, Node, SavedTensor, keep
+from .user_jvp import carry, run_jvp, tangents_of, transposed
 from .views import rebase
 
 
@@ -32,7 +33,7 @@ class FunctionNode(Node):
         self.dirty_tensors: tuple[Any, ...] = ()
         self.materialize_grads = True
         self.saved_for_forward: tuple[Any, ...] = ()
-        self._constants: frozenset[int] = frozenset()  # places of inputs that are no tensors
+        self.geoms: tuple[Any, ...] = ()  # of the inputs, None for those that are no tensors
 
     _function: Any
 
@@ -74,6 +75,15 @@ class FunctionNode(Node):
             raise RuntimeError("mark_non_differentiable only accepts variable arguments, but got ")
         self.non_differentiable = {id(t) for t in tensors}
 
+    def mark_shared_storage(self, *pairs: object) -> None:
+        """An older promise that needs not be made."""
+        warnings.warn(
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically"
+            " tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
     def set_materialize_grads(self, value: bool) -> None:
         """Whether undefined gradients reach `backward` as zeros (true) or None."""
         self.materialize_grads = value
@@ -86,7 +96,18 @@ class FunctionNode(Node):
                 aten.zeros(g.shape, dtype=g.dtype, device=g.device) if v is None and g else v
                 for g, v in zip(self.outs, grads, strict=True)
             ]
-        grads_in = self._function.backward(self, *grads)
+        function = self._function
+        if LOCAL.pushing and not function.__module__.startswith(_PACKAGE):
+            return transposed(function, self, grads)
+        backward = function.backward
+        if function.vjp is not Function.vjp:
+            if backward is not Function.backward:
+                raise RuntimeError(
+                    "Implementing both 'backward' and 'vjp' for a custom Function is not allowed."
+                    " You should only implement one of them."
+                )
+            backward = function.vjp
+        grads_in = backward(self, *grads)
         grads_in = list(grads_in) if isinstance(grads_in, tuple | list) else [grads_in]
         return self._checked(grads_in)
 
@@ -100,7 +121,7 @@ class FunctionNode(Node):
                 f" (expected {count}, got {len(grads_in)})"
             )
         for place, value in enumerate(grads_in):
-            if value is not None and place in self._constants:
+            if value is not None and self.geoms[place] is None:
                 raise RuntimeError(
                     f"function {self.name()} returned a gradient different than None at position"
                     f" {place + 1}, but the corresponding forward input was not a Variable"
@@ -138,8 +159,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Any:
 def _barred(result: Any) -> Any:
     several = isinstance(result, tuple)
     values = result if several else (result,)
-    shut = tuple(
-        _Once.apply(v.detach().requires_grad_()) if isinstance(v, Tensor) else v for v in values
+    shut: Any = _Once.apply(
+        *(v.detach().requires_grad_() if isinstance(v, Tensor) else v for v in values)
     )
     return shut if several else shut[0]
 
@@ -218,6 +239,11 @@ class Function:
             cls._node_class = type(name, (BackwardCFunction,), members)
         if LOCAL.derivatives and not cls.__module__.startswith(_PACKAGE):
             _refuse_without_context(cls)
+        if LOCAL.forwards and not cls.__module__.startswith(_PACKAGE):
+            if any(level.mapped for level in LOCAL.forwards):
+                _rule_of(cls)
+            if cls.jvp is Function.jvp and BY_RULE["moves"](args):
+                Function.jvp(cls._node_class())
         if LOCAL.levels and not cls.__module__.startswith(_PACKAGE) and BY_RULE["level"](args):
             rule = _rule_of(cls)
             if rule is not None:
@@ -230,15 +256,15 @@ class Function:
         edges = [edge(a) if isinstance(a, Tensor) else None for a in args]
         ctx.needs_input_grad = tuple(e is not None for e in edges)
         recording = LOCAL.grad and any(e is not None for e in edges)
-        if not LOCAL.dual or all(t is None for t in _tangents(args)):
+        if not LOCAL.dual or all(t is None for t in tangents_of(args)):
             result = run_forward(cls, ctx, args, kwargs)
             return _wrap_outputs(ctx, args, edges, result, recording)
-        tangents = _tangents(args)
+        tangents = tangents_of(args)
         with plain():
             result = run_forward(cls, ctx, args, kwargs)
             result = _wrap_outputs(ctx, args, edges, result, recording)
-            moved = _run_jvp(cls, ctx, tangents, args)
-        _carry(result, moved)
+            moved = run_jvp(cls, ctx, tangents, args)
+        carry(result, moved)
         return result
 
 
@@ -258,8 +284,9 @@ def autograd_function_apply(function: type[Function], *args: Any, **kwargs: Any)
 
 _PACKAGE = __name__.partition(".")[0] + "."
 _PLACE = "torch.autograd.function."
-# Set by vmap: `level`, that of the batches among arguments, and `call`, which runs a user's rule.
-BY_RULE: dict[str, Callable[..., Any]] = {"level": lambda args: 0}
+# Set by transforms: `level`, that of the batches among arguments, `call`, which runs a user's rule
+# for them, and `moves`: whether an argument has a tangent of torch.func.jvp.
+BY_RULE: dict[str, Callable[..., Any]] = {"level": lambda args: 0, "moves": lambda args: False}
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
@@ -294,14 +321,17 @@ class _Once(Function):
     """What a gradient that was made once leads to."""
 
     @staticmethod
-    def forward(ctx: FunctionNode, value: Tensor) -> Tensor:
-        return value.view_as(value)
+    def forward(ctx: FunctionNode, *values: Any) -> tuple[Any, ...]:
+        return tuple(v.view_as(v) if isinstance(v, Tensor) else v for v in values)
 
     @staticmethod
     def backward(ctx: FunctionNode, *grads: Any) -> Any:
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
+
+
+_Once._node_class = type("Error", (BackwardCFunction,), {"_function": _Once, "__module__": ""})
 
 
 class InplaceFunction(Function):
@@ -327,43 +357,14 @@ def run_forward(
         LOCAL.grad = grad_state
 
 
-def _tangents(args: Sequence[Any]) -> list[Any]:
-    return [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
-
-
-def _run_jvp(cls: Any, ctx: FunctionNode, tangents: list[Any], args: Sequence[Any]) -> list[Any]:
-    """What the user's `jvp` says of the outputs; missing tangents are zeros if the node says so."""
-    if ctx.materialize_grads:
-        tangents = [
-            aten.zeros_like(a) if t is None and isinstance(a, Tensor) else t
-            for a, t in zip(args, tangents, strict=True)
-        ]
-    saved, ctx.saved = (
-        ctx.saved,
-        tuple(None if t is None else (t, t._storage.value, None) for t in ctx.saved_for_forward),
-    )
-    try:
-        moved = cls.jvp(ctx, *tangents)
-    finally:
-        ctx.saved = saved
-    return list(moved) if isinstance(moved, tuple | list) else [moved]
-
-
-def _carry(result: Any, moved: list[Any]) -> None:
-    outs = result if isinstance(result, tuple) else (result,)
-    if len(moved) != len(outs):
-        raise RuntimeError(
-            "Function's jvp returned an invalid number of forward gradients (expected"
-            f" {len(outs)} but got {len(moved)})"
-        )
-    for out, tangent in zip(outs, moved, strict=True):
-        if tangent is not None and isinstance(out, Tensor):
-            refuse_sizes(out, tangent)
-            set_tangent(out, tangent)
-
-
 def _defined(cls: type[Function]) -> set[str]:
     return {name for c in cls.__mro__ if c is not Function for name in c.__dict__}
+
+
+_NO_INPUT = (
+    "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been"
+    " mutated should be passed to ctx.mark_dirty(). "
+)
 
 
 def _wrap_outputs(
@@ -377,13 +378,15 @@ def _wrap_outputs(
     if not recording:
         return result
     ctx.edges = edges
-    ctx._constants = frozenset(i for i, a in enumerate(args) if not isinstance(a, Tensor))
+    ctx.geoms = tuple(a._geom if isinstance(a, Tensor) else None for a in args)
     ctx.outs = tuple(o._geom if isinstance(o, Tensor) else None for o in outs)
     wrapped = []
     inputs = {id(a) for a in args if isinstance(a, Tensor)}
     if not all(isinstance(t, Tensor) for t in ctx.dirty_tensors):
         raise RuntimeError("mark_dirty can only accept variables, but argument ")
     dirty = {id(t) for t in ctx.dirty_tensors}
+    if not dirty <= inputs:
+        warnings.warn(_NO_INPUT, stacklevel=4)
     if not dirty <= {id(o) for o in outs}:
         raise RuntimeError(
             "Some elements marked as dirty during the forward method were not returned as output."

@@ -36,6 +36,9 @@ class Local(threading.local):
     # has written to a batch.
     levels: tuple[tuple[int, int], ...] = ()
     randomness = ""
+    transforms: Any = ()  # torch.func's that run, outermost first: numbers of vmaps and others
+    forwards: Any = ()  # the functions that torch.func.jvp and jacfwd run, outermost first
+    pushing = False  # torch.func.jvp makes the product that it derives by its vectors
     derivatives = 0  # torch.func's transforms that differentiate what runs
     batch_written = False
 

@@ -81,7 +81,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(public_node(input_edge[0]), input_edge[1])
 
 
-class MultiHandle:
+class _MultiHandle:
     """Removes the hooks of several tensors (torch's handle of a hook on many)."""
 
     def __init__(self, handles: Sequence[Handle]):
@@ -92,7 +92,7 @@ class MultiHandle:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self) -> MultiHandle:
+    def __enter__(self) -> _MultiHandle:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -101,7 +101,7 @@ class MultiHandle:
 
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
-) -> MultiHandle:
+) -> _MultiHandle:
     """Call `fn` once a backward pass: with all gradients (`all`), or with the first (`any`).
 
     Gradients that the pass does not compute are None and are not waited for. ValueError for
@@ -110,8 +110,13 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     if mode == "any":
-        return MultiHandle(_first_hooks(tensors, fn))
-    nodes = [get_gradient_edge(t).node for t in tensors]
+        return _MultiHandle(_first_hooks(tensors, fn))
+    nodes = []
+    for tensor in tensors:
+        to = tensor if isinstance(tensor, GradientEdge) else edge(tensor)
+        if to is None:
+            raise AssertionError("Expected gradient function to be set")
+        nodes.append(to[0])
     state: dict[str, Any] = {"task": None}
 
     def hook_of(at: int) -> Callable[[Tensor], None]:
@@ -129,7 +134,7 @@ def register_multi_grad_hook(
 
         return hook
 
-    return MultiHandle([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])
+    return _MultiHandle([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])
 
 
 def _first_hooks(tensors: Sequence[Tensor], fn: Callable[[Tensor], Any]) -> list[Handle]:

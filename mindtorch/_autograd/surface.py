@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -80,8 +81,26 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not"
             f" {type(requires_grad).__name__}"
         )
+    _refuse_in_transforms("requires_grad_", " (or perhaps using torch.autograd.functional.* APIs)")
     _set_requires_grad(self, requires_grad, "floating point")
     return self
+
+
+def _refuse_in_transforms(name: str, more: str = "") -> None:
+    """RuntimeError in torch's words where a program's function under torch.func asks for this."""
+    if not (LOCAL.levels or LOCAL.derivatives):
+        return
+    if str(sys._getframe(2).f_globals.get("__name__", "")).startswith(_PACKAGE):
+        return
+    raise RuntimeError(
+        f"You are attempting to call Tensor.{name}(){more} inside of a function being transformed"
+        " by a functorch transform. This is unsupported, please attempt to use the functorch"
+        " transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call"
+        f" {name}() outside of a function being transformed instead."
+    )
+
+
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 def _grad_fn(self: Tensor) -> Node | None:
@@ -127,6 +146,12 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
                 " attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with"
                 " caution. Diverging the dtypes of a tensor and its gradient may break downstream"
                 " systems that assume they match."
+            )
+        if value.device.type != self.device.type:
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{value.device.type}' to a"
+                f" tensor with device type '{self.device.type}'. Please ensure that the gradient"
+                " and the tensor are on the same device"
             )
         if value.shape != self.shape:
             raise RuntimeError(
@@ -205,6 +230,7 @@ def _keep_requires_grad(self: Tensor) -> None:
 
 def retain_grad(self: Tensor) -> None:
     """Keep this non-leaf's gradient in `.grad` too."""
+    _refuse_in_transforms("retain_grad")
     if not _requires_grad(self):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if _is_leaf(self) or self._retains:
@@ -215,9 +241,15 @@ def retain_grad(self: Tensor) -> None:
     def keep(grad: Tensor) -> None:
         tensor = reference()
         if tensor is not None:
-            tensor._grad = grad if tensor._grad is None else aten.add(tensor._grad, grad)
+            before = tensor._grad
+            tensor._grad = _contiguous_copy(grad) if before is None else aten.add(before, grad)
 
     _hook_table(self)[-1] = keep
+
+
+def _contiguous_copy(grad: Tensor) -> Tensor:
+    copied: Tensor = aten.clone(grad)
+    return copied if grad.is_sparse else copied.contiguous()
 
 
 def _hook_table(self: Tensor) -> dict[int, Callable[[Tensor], Any]]:
@@ -272,17 +304,26 @@ def backward(
 ) -> None:
     """Add the gradients of `tensors` into the leaves' `.grad` (torch.autograd.backward)."""
     _refuse_transforms()
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to"
+                " `backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    into = None if inputs is None else _listed(inputs)
+    if into == []:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     outs = _listed(tensors)
     grads = [None] * len(outs) if grad_tensors is None else _listed(grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     roots = engine.root_edges(outs, grads)
-    if inputs is None:
-        engine.run(roots, keep, create_graph)
-        return
-    leaves = _listed(inputs)
-    if not leaves:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    _into_inputs(roots, leaves, keep, create_graph)
+    engine.run(roots, keep, create_graph, None if into is None else _accumulating(into))
 
 
 def _refuse_transforms() -> None:
@@ -294,17 +335,21 @@ def _refuse_transforms() -> None:
         )
 
 
-def _into_inputs(roots: Any, leaves: list[Tensor], keep: bool, create_graph: bool) -> None:
-    for tensor in leaves:
-        if not tensor.requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    edges = [_input_edge(t) for t in leaves]
-    grads = engine.run(roots, keep, create_graph, edges, accumulating=False)
-    for tensor, value in zip(leaves, grads, strict=True):
-        if value is None:
-            continue
-        existing = tensor._grad
-        tensor._grad = value if existing is None else aten.add(existing, value)
+def _accumulating(inputs: Sequence[Any]) -> list[tuple[Node, int]]:
+    """Where the gradients of inputs arrive; those that are no leaves keep theirs from now on."""
+    _refuse_no_inputs(inputs)
+    for value in inputs:
+        if isinstance(value, Tensor):
+            retain_grad(value)
+    return [_input_edge(value) for value in inputs]
+
+
+def _refuse_no_inputs(inputs: Sequence[Any]) -> None:
+    for value in inputs:
+        if not hasattr(value, "_fn") and not isinstance(value, tuple):
+            raise RuntimeError(
+                f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
+            )
 
 
 def _input_edge(tensor: Tensor | GradientEdge) -> tuple[Node, int]:
@@ -351,11 +396,7 @@ def grad(
     outs, ins = _listed(outputs), _listed(inputs)
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    for value in ins:
-        if not hasattr(value, "_fn") and not isinstance(value, tuple):
-            raise RuntimeError(
-                f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
-            )
+    _refuse_no_inputs(ins)
     grads = [None] * len(outs) if grad_outputs is None else _listed(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     roots = engine.root_edges(outs, grads)
@@ -381,25 +422,27 @@ def _batched_grad(
 ) -> tuple[Any, ...]:  # fmt: skip
     """`grad` for each element along the first dim of `grad_outputs`, stacked."""
     parts = _listed(grad_outputs)
-    sizes = {g.shape[0] for g in parts if g is not None}
+    if any(g is None for g in parts):
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    sizes = {g.shape[0] for g in parts}
     if len(sizes) != 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes"
             f" {sorted(sizes)} for the mapped dimension"
         )
     for i, (out, weight) in enumerate(zip(_listed(outputs), parts, strict=True)):
-        if weight is not None and weight.shape[1:] != out.shape:
+        if weight.shape[1:] != out.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output"
                 " as the batch dimension. The sizes of the remaining dimensions are expected to"
                 " match the shape of corresponding output, but a mismatch was detected:"
-                f" grad_output[{i}] has a shape of {weight.shape[1:]} and output[{i}] has a shape"
+                f" grad_output[{i}] has a shape of {weight.shape[2:]} and output[{i}] has a shape"
                 f" of {out.shape}. If you only want some tensors in `grad_output` to be considered"
                 " batched, consider using vmap."
             )
     count, keep = sizes.pop(), create_graph if retain_graph is None else retain_graph
     rows = [
-        grad(outputs, inputs, [None if g is None else g[i] for g in parts],
+        grad(outputs, inputs, [g[i] for g in parts],
              keep or i + 1 < count, create_graph, True, allow_unused, False, materialize_grads)
         for i in range(count)
     ]  # fmt: skip

@@ -73,7 +73,7 @@ class CopySlices(Node):
 
 def dense_like(grad: Tensor, geom: Geometry) -> Tensor:
     """A fresh tensor with the base's strides that holds `grad`."""
-    whole = aten.empty_strided(geom.shape, geom.strides, dtype=grad.dtype, device=grad.device)
+    whole = grad.new_empty_strided(geom.shape, geom.strides)
     whole.copy_(grad)
     return whole
 
@@ -81,7 +81,7 @@ def dense_like(grad: Tensor, geom: Geometry) -> Tensor:
 def scatter_view(grad: Tensor, base: Geometry, view: Geometry) -> Tensor:
     """`grad` of a strided view, added up where the base's elements lie."""
     size = max(base.extent, view.extent) - min(base.offset, view.offset)
-    flat = aten.zeros((size,), dtype=grad.dtype, device=grad.device)
+    flat = grad.new_zeros((size,))
     start = min(base.offset, view.offset)
     if view.dense or not _overlaps(view):
         place = aten.as_strided(flat, view.shape, view.strides, view.offset - start)

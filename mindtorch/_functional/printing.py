@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._autograd.forward import tangent_of
+from .._autograd.grad_mode import LOCAL
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
@@ -209,7 +210,13 @@ def _add_suffixes(
     return text + ")"
 
 
+# Set by torch.func: the text of a tensor inside of a function that is being differentiated.
+TRANSFORMED: list[Callable[[Tensor], str]] = []
+
+
 def _repr(self: Tensor, *, tensor_contents: object | None = None) -> str:
+    if LOCAL.derivatives and self.requires_grad and TRANSFORMED:
+        return TRANSFORMED[0](self)
     return tensor_text(self)
 
 

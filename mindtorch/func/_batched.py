@@ -11,15 +11,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from textwrap import indent
-from typing import Any
+from typing import Any, NoReturn
 
 from .._autograd.grad_mode import LOCAL
 from .._compat.missing_args import refuse_missing
 from .._dispatch import plans
+from .._functional.printing import TRANSFORMED
 from .._tensor.geometry import Geometry, geometry
 from .._tensor.subclass import plain
 from .._tensor.tensor import Tensor
-from ..ops.rules import Dynamic
+from ..ops.rules import Dynamic, broadcast
 from ..ops.spec import Op, aten
 
 Rule = Callable[..., Any]
@@ -46,13 +47,41 @@ class _NoMemory:
 
 _NOWHERE: Any = _NoMemory()
 _NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
-_PACKAGE = __package__.partition(".")[0] + "."
+_OPS = __package__.partition(".")[0] + ".ops."
+_NO_STORAGE = "Cannot access storage of BatchedTensorImpl"
+_WHOLE = {
+    "_allclose": "vmap over torch.allclose isn't supported yet. Please file an issue at"
+    " https://github.com/pytorch/pytorch/issues if you need this feature.",
+    "_equal": "Batching rule not implemented for aten::equal. We could not generate a fallback.",
+}
+
+
+_EITHER = (
+    "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a"
+    " Tensor in some data-dependent control flow or (3) encountering this error in PyTorch"
+    " internals. For (1): we don't support vmap over calling .item() on a Tensor, please try to"
+    " rewrite what you're doing with other operations. For (2): we don't support data-dependent"
+    " control flow in vmap yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+    " For (3): please file an issue."
+)
 
 
 def _number_error(text: str) -> Exception:
     """The error for a program that asks for a number; ops made of ops go element by element."""
-    asker = str(sys._getframe(2).f_globals.get("__name__", ""))
-    return Unbatched(text) if asker.startswith(_PACKAGE) else RuntimeError(text)
+    asker = sys._getframe(2)
+    if not str(asker.f_globals.get("__name__", "")).startswith(_OPS):
+        # Inside of what is differentiated torch no longer knows who asks.
+        inner = bool(LOCAL.transforms) and not isinstance(LOCAL.transforms[-1], int)
+        return RuntimeError(_EITHER if inner and text.startswith("vmap") else text)
+    name = asker.f_code.co_name
+    return RuntimeError(_WHOLE[name]) if name in _WHOLE else Unbatched(text)
+
+
+_ESCAPED = (
+    "Either your tensor may have escaped from inside a function being vmapped and this is a user"
+    " error (see https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal"
+    " functorch error in `gen_vmap_plumbing` Please file an issue if it looks like the latter"
+)
 
 
 class BatchedTensor(Tensor):
@@ -60,6 +89,7 @@ class BatchedTensor(Tensor):
 
     _value: Tensor
     _level: int
+    _source: tuple[Tensor, int]  # what vmap was given, where the batch is not in front
 
     @classmethod
     def __torch_function__(
@@ -99,10 +129,42 @@ class BatchedTensor(Tensor):
     def requires_grad(self) -> bool:
         return bool(self._value.requires_grad)
 
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        pass  # that of the whole batch stays, as in torch
+
     def detach(self) -> BatchedTensor:
         return batched(self._value.detach(), self._level)
 
-    data = property(detach)
+    @property
+    def data(self) -> NoReturn:
+        raise RuntimeError("accessing `data` under vmap transform is not allowed")
+
+    def untyped_storage(self) -> NoReturn:
+        raise NotImplementedError(_NO_STORAGE)
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise NotImplementedError(_NO_STORAGE)
+
+    def __format__(self, spec: str) -> str:
+        return object.__format__(self, spec) if self.dim() else format(self.item(), spec)
+
+    def new_empty_strided(
+        self, *layout: Any, dtype: Any = None, device: Any = None, **_: Any
+    ) -> Tensor:
+        one: Tensor = aten.empty_strided(
+            *layout, dtype=dtype or self.dtype, device=device or self.device
+        )
+        return self._each_new(one)
+
+    def _each_new(self, one: Tensor) -> Tensor:
+        """A tensor of the same memory layout for each element of the batch."""
+        size, stride = self._value.shape[0], max(one._geom.extent, 1)
+        value = self._value.new_empty_strided(
+            (size, *one.shape), (stride, *one.stride()), dtype=one.dtype, device=str(one.device)
+        )
+        value.copy_(one)
+        return batched(value, self._level)
 
     def __bool__(self) -> bool:
         raise _number_error(
@@ -130,13 +192,40 @@ class BatchedTensor(Tensor):
     __array__ = numpy
 
     def data_ptr(self) -> int:
-        raise Unbatched("data_ptr")
+        raise _number_error(_NO_POINTER)
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        value = indent(repr(self._value), "    ")
-        return f"BatchedTensor(lvl={self._level}, bdim=0, value=\n{value}\n)"
+        if LOCAL.derivatives:
+            return TRANSFORMED[0](self)
+        value, dim = vars(self).get("_source", (self._value, 0))
+        return wrapped_text("Batched", shown_level(self._level), repr(value), dim)
 
     __hash__ = Tensor.__hash__
+
+
+def shown_level(level: int) -> int:
+    """The number of a level of vmap among all transforms that run."""
+    return LOCAL.transforms.index(level) + 1 if level in LOCAL.transforms else level
+
+
+def wrapped_text(kind: str, level: int, value: str, dim: int = 0) -> str:
+    """How torch shows a tensor that stands for `value` inside of a transform."""
+    where = f" bdim={dim}," if kind == "Batched" else ""
+    return f"{kind}Tensor(lvl={level},{where} value=\n{indent(value, '    ')}\n)"
+
+
+def _new(name: str) -> Callable[..., Tensor]:
+    made = getattr(Tensor, name)
+
+    def new(self: BatchedTensor, *args: Any, **options: Any) -> Tensor:
+        return self._each_new(made(self, *args, **options))
+
+    new.__name__ = name
+    return new
+
+
+for _name in ("new_empty", "new_full", "new_ones", "new_zeros"):
+    setattr(BatchedTensor, _name, _new(_name))
 
 
 def batched(value: Tensor, level: int) -> BatchedTensor:
@@ -200,6 +289,8 @@ def call(op: Op, raw: Sequence[Any]) -> Any:
     """A row's call that makes new results."""
     raw = _listed(op, raw)
     level = innermost(raw)
+    if level > len(LOCAL.levels):
+        raise RuntimeError(_ESCAPED)
     size = sizes(raw, level)
     expected = _expected(op, raw)
     rule = RULES.get(op.name)
@@ -241,7 +332,9 @@ def _expected(op: Op, raw: Sequence[Any]) -> tuple[Any, ...] | None:
     """What the row's rule says of one element; None where it has to be asked with arguments."""
     try:
         outs = plans.infer(op, tuple(_geometry(value) for value in raw))
-    except (AttributeError, TypeError, IndexError, ValueError, RuntimeError):
+    except (AttributeError, TypeError, IndexError, ValueError, RuntimeError) as error:
+        if str(error).startswith("Dimension out of range"):
+            raise
         return None  # the call itself converts its arguments, or says what is wrong with them
     if any(isinstance(o, Dynamic) for o in outs):
         raise RuntimeError(f"vmap: {_shapeless(op.base_name)}")
@@ -287,8 +380,6 @@ def _each(
     op: Op, raw: Sequence[Any], level: int, size: int, expected: tuple[Any, ...] | None
 ) -> Any:
     """The call once for each element of the batch."""
-    if op.name == "as_strided" and raw[3] is not None:
-        raise Unbatched("as_strided counts from the start of a storage")
     entry = op.entry("aten")
     if not size:
         if expected is None:
@@ -305,9 +396,37 @@ def _each(
     return first._make(columns) if hasattr(first, "_make") else type(first)(columns)
 
 
-# How torch names a row that would write batches to a tensor without one.
-_ARITHMETIC = frozenset(("add", "copy", "div", "mul", "sub"))
-_WITH_RULES = frozenset(("fill", "index_add", "index_put"))
+# How torch refuses a row that would write batches to a tensor without one.
+_ARITHMETIC = frozenset((
+    "clamp_max", "clamp_min", "copy", "div", "logical_and", "logical_or", "logical_xor",
+    "masked_fill", "mul", "sub",
+))  # fmt: skip
+_BROADCAST = frozenset((
+    "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "copysign", "gcd", "lcm",
+))  # fmt: skip
+_WITH_RULES = frozenset(("fill", "index_add", "index_fill", "index_put", "scatter_add"))
+
+
+def _refuse_target(op: Op, raw: Sequence[Any], level: int) -> NoReturn:
+    """RuntimeError in torch's words for a row that would write batches to what has none."""
+    target, name, where = raw[0], f"{op.base_name}_", "in a vmap"
+    if op.base_name in _BROADCAST:
+        shape = [sizes(raw, level), *broadcast(target.shape, raw[1].shape)]
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {shape}"
+        )
+    if op.base_name in _ARITHMETIC:
+        name = "inplace arithmetic"
+    elif op.base_name not in _WITH_RULES:
+        name, where = f"aten::{name}", f"at level {level}"
+    raise RuntimeError(
+        f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor"
+        " `other` in extra_args that has more elements than `self`. This happened due to"
+        f" `other` being vmapped over but `self` not being vmapped over {where}. Please try to"
+        f" use out-of-place operators instead of {name}. If said operator is being called"
+        " inside the PyTorch framework, please file a bug report instead."
+    )
 
 
 def call_inplace(op: Op, raw: Sequence[Any]) -> Tensor:
@@ -315,18 +434,7 @@ def call_inplace(op: Op, raw: Sequence[Any]) -> Tensor:
     target: Tensor = raw[0]
     level = innermost(raw)
     if not at(target, level):
-        name, where = f"{op.base_name}_", "in a vmap"
-        if op.base_name in _ARITHMETIC:
-            name = "inplace arithmetic"
-        elif op.base_name not in _WITH_RULES:
-            name, where = f"aten::{name}", f"at level {level}"
-        raise RuntimeError(
-            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor"
-            " `other` in extra_args that has more elements than `self`. This happened due to"
-            f" `other` being vmapped over but `self` not being vmapped over {where}. Please try to"
-            f" use out-of-place operators instead of {name}. If said operator is being called"
-            " inside the PyTorch framework, please file a bug report instead."
-        )
+        _refuse_target(op, raw, level)
     assert isinstance(target, BatchedTensor)
     LOCAL.batch_written = True
     result = call(op, raw)

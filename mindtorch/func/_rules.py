@@ -109,6 +109,16 @@ def rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 # ---- shapes
 
 
+@rule("as_strided")
+def as_strided(
+    op: Op, level: int, size: int, self: BatchedTensor, shape: Sequence[int],
+    strides: Sequence[int], offset: int | None = None,
+) -> Result:  # fmt: skip
+    """The offset is that of the first element of the batch."""
+    value = self._value
+    return op.entry("aten")(value, (size, *shape), (value.stride(0), *strides), offset)
+
+
 @rule("unsqueeze")
 def unsqueeze(op: Op, level: int, size: int, self: BatchedTensor, dim: int) -> Tensor:
     result: Tensor = aten.unsqueeze(self._value, dim + 1 if dim >= 0 else dim)
@@ -248,6 +258,9 @@ def _inner(value: Tensor, level: int) -> Tensor:
 def _product(one: Tensor, other: Tensor, level: int) -> Tensor:
     """A matrix product of any ranks: vectors are given a dimension of one for it."""
     left, right = one.dim() == 1, other.dim() == 1
+    if right and not at(other, level):
+        folded: Tensor = aten.matmul(_inner(one, level), other)
+        return folded
     a, b = _inner(one, level), _inner(other, level)
     a = aten.unsqueeze(a, -2) if left else a
     b = aten.unsqueeze(b, -1) if right else b
@@ -264,7 +277,19 @@ def _product(one: Tensor, other: Tensor, level: int) -> Tensor:
 
 @rule("mm", "bmm", "matmul", "mv", "dot")
 def product(op: Op, level: int, size: int, one: Tensor, other: Tensor, *_: Any) -> Result:
+    ranks = _RANKS.get(op.name, (one.dim(), other.dim()))
+    if (one.dim(), other.dim()) != ranks:
+        raise RuntimeError(
+            "Got wrong shapes for dot"
+            if op.name == "dot"
+            else f"Shape mismatch: Got incorrect dims for {op.name}(a, b). a has dim"
+            f" {one.dim()}and b has dim {other.dim()}but expected them to have dim {ranks[0]} and"
+            f" dim {ranks[1]}"
+        )
     return _product(one, other, level)
+
+
+_RANKS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1)}
 
 
 @rule("addmm", "baddbmm")
@@ -339,7 +364,7 @@ def nll(
     chances, targets = whole(self, level, size), whole(target, level, size)
     counted = targets != ignore
     labels = aten.where(counted, targets, aten.zeros_like(targets))
-    picked = aten.squeeze(aten.gather(chances, -1, aten.unsqueeze(labels, -1)), (-1,))
+    picked = aten.squeeze(aten.gather(chances, self.dim(), aten.unsqueeze(labels, -1)), (-1,))
     each = aten.where(counted, -picked, aten.zeros_like(picked))
     number = counted.to(chances.dtype)
     if not reduction:

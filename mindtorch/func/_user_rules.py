@@ -42,7 +42,11 @@ def by_rule(
     places = _broadcast_to_and_flatten(out_dims, spec)
     if places is None:
         raise RuntimeError(
-            f"vmap: out_dims {out_dims} do not have the structure of the rule's results"
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims)"
+            f" tuple. Expected out_dims={out_dims} to be compatible with the structure of `output`."
+            f" out_dims has structure {tree_flatten(out_dims)[1]} but output has structure {spec}."
+            " For more details, please see"
+            " https://pytorch.org/docs/main/notes/extending.func.html"
         )
     return tree_unflatten(
         [

@@ -85,7 +85,7 @@ class _Batch:
 
     def run(self, out_dims: Any) -> Any:
         """The results with the batch at `out_dims`."""
-        before = LOCAL.levels, LOCAL.randomness, LOCAL.batch_written
+        before = LOCAL.levels, LOCAL.transforms, LOCAL.randomness, LOCAL.batch_written
         try:
             LOCAL.randomness, LOCAL.batch_written = self.randomness, False
             # Draws that differ are made element by element.
@@ -98,18 +98,22 @@ class _Batch:
                     raise RuntimeError(
                         f"vmap: a function was in the middle of writing to its input: {error}"
                     ) from error
-            LOCAL.levels = before[0]
+            LOCAL.levels, LOCAL.transforms = before[:2]
             return self._each(out_dims)
         finally:
-            LOCAL.levels, LOCAL.randomness, LOCAL.batch_written = before
+            LOCAL.levels, LOCAL.transforms, LOCAL.randomness, LOCAL.batch_written = before
 
     def _at_once(self, out_dims: Any) -> Any:
         number = len(LOCAL.levels) + 1
         LOCAL.levels = (*LOCAL.levels, (number, self.size))
+        LOCAL.transforms = (*LOCAL.transforms, number)
         values = [
             v if d is None else batched(aten.movedim(v, d, 0), number)
             for v, d in zip(self.values, self.dims, strict=True)
         ]
+        for value, source, dim in zip(values, self.values, self.dims, strict=True):
+            if dim:
+                value._source = source, dim
         outs, spec = tree_flatten(self.call(values))
         LOCAL.levels = LOCAL.levels[:-1]
         dims = _out_dims(self.func, out_dims, spec)
@@ -291,6 +295,11 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
     def stacked(kind: str) -> dict[str, Any]:
         tables = [dict(getattr(m, kind)()) for m in models]
+        for name in tables[0]:
+            if len({t[name].requires_grad for t in tables}) > 1:
+                raise RuntimeError(
+                    f"Expected {name} from each model to have the same .requires_grad"
+                )
         return {
             k: aten.stack([t[k].detach() for t in tables]).requires_grad_(v.requires_grad)
             for k, v in tables[0].items()

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
-from operator import attrgetter
+from functools import wraps
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from .._autograd.codegen import edge
 from .._autograd.forward import refuse_sizes, refuse_whole
+from .._autograd.function import BY_RULE
 from .._autograd.grad_mode import LOCAL, enable_grad
-from .._autograd.node import AccumulateGrad, counter
+from .._autograd.node import LEAF, AccumulateGrad, counter
 from .._autograd.surface import grad as _grad
 from .._dispatch.dispatch_modes import unseen
+from .._functional.printing import TRANSFORMED, tensor_text
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from ..utils._pytree import (
-    TreeSpec,
     tree_flatten,
     tree_map_only,
     tree_unflatten,
     treespec_pprint,
 )
-from ._batched import BatchedTensor, Unbatched, at, batched, innermost, lifted, ordered, sizes
+from ._batched import (
+    BatchedTensor,
+    Unbatched,
+    at,
+    batched,
+    innermost,
+    lifted,
+    ordered,
+    shown_level,
+    sizes,
+    wrapped_text,
+)
 from ._rules import whole
-from .batches import refuse_randomness, vmap
 
 
 class _Deriving:
@@ -35,15 +46,26 @@ class _Deriving:
 
     def __init__(self) -> None:
         self.active, self.start = True, next(counter)
+        self.strict = False
+        self.mapped = False  # whether torch runs the function for a batch of tangents
 
     def __enter__(self) -> None:
         LOCAL.derivatives += 1
-        self.recording = LOCAL.grad
+        self.recording, self.outer = LOCAL.grad, LOCAL.transforms
+        LOCAL.transforms = (*LOCAL.transforms, *([0] if self.mapped else []), self)
         LOCAL.grad = True
 
     def __exit__(self, *error: object) -> None:
-        LOCAL.grad, self.active = self.recording, False
+        LOCAL.grad, self.active, LOCAL.transforms = self.recording, False, self.outer
         LOCAL.derivatives -= 1
+
+    def moved(self, func: Callable[..., Any], *args: Any) -> Any:
+        """`func(*args)`, whose leaves have tangents: Functions without a `jvp` are refused."""
+        outer, LOCAL.forwards = LOCAL.forwards, (*LOCAL.forwards, self)
+        try:
+            return func(*args)
+        finally:
+            LOCAL.forwards = outer
 
     def fresh(self, value: Tensor) -> Tensor:
         """A tensor as a part of a graph of its own, still bound to an outer one.
@@ -58,10 +80,12 @@ class _Deriving:
             return batched(self.leaves(value._value), value._level)
         if not isinstance(value, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
-        if value.requires_grad:
-            return unseen(aten.alias, value)
-        leaf = unseen(value.detach).requires_grad_()
-        leaf._fn.deriving = self
+        recorded = value.requires_grad
+        leaf: Tensor = unseen(aten.alias, value) if recorded else unseen(value.detach)
+        if not recorded:
+            leaf.requires_grad_()
+        if leaf._fn is not None:
+            leaf._fn.deriving = self
         return leaf
 
     def settled(self, results: Any) -> Any:
@@ -84,7 +108,7 @@ class _Deriving:
                 continue
             if isinstance(node, AccumulateGrad):
                 owner = vars(node).get("deriving")
-                if owner is None or owner.active:
+                if node.seq - LEAF < self.start if owner is None else owner.active:
                     outer.add(node)
             elif node.seq < self.start:
                 outer.add(node)
@@ -104,6 +128,45 @@ def _node(value: Tensor) -> Any:
         value = value._value
     to = edge(value)
     return to and to[0]
+
+
+def _levels_of(values: Sequence[Any]) -> set[Any]:
+    """The functions being differentiated to whose leaves a way leads from one of the values."""
+    stack = [_node(v) for v in values if isinstance(v, Tensor)]
+    seen: set[Any] = {None}
+    levels: set[Any] = set()
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, AccumulateGrad) or "deriving" in vars(node):
+            levels.add(vars(node).get("deriving"))
+        stack += [e[0] for e in node.edges if e is not None]
+    return levels
+
+
+def _moves(values: Sequence[Any]) -> bool:
+    """Whether a value has a tangent of a function that is being run."""
+    return not _levels_of(values).isdisjoint(LOCAL.forwards)
+
+
+def _layered_text(value: Tensor) -> str:
+    """A tensor inside of functions being differentiated, as torch shows it: in layers."""
+    inside = _levels_of([value])
+    levels = [n for n, level in enumerate(LOCAL.transforms, 1) if level in inside]
+    inner, batches = value, []
+    while isinstance(inner, BatchedTensor):
+        batches.append((shown_level(inner._level), inner))
+        inner = inner._value
+    text = tensor_text(inner if None in inside else inner.detach())
+    for level, batch in sorted([*((n, None) for n in levels), *batches], key=itemgetter(0)):
+        text = wrapped_text("GradTracking" if batch is None else "Batched", level, text)
+    return text
+
+
+BY_RULE["moves"] = _moves
+TRANSFORMED.append(_layered_text)
 
 
 def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
@@ -156,7 +219,7 @@ def grad_and_value(
 
     @wraps(func)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        numbers = _numbers(argnums, args)
+        numbers = argument_numbers(argnums, args)
         parts = [tree_flatten(args[n]) for n in numbers]
         level = _Deriving()
         fresh = [[level.fresh(v) for v in leaves] for leaves, _ in parts]
@@ -177,11 +240,13 @@ def grad_and_value(
     return inside
 
 
-def _numbers(argnums: int | Sequence[int], args: Sequence[object]) -> tuple[int, ...]:
+def argument_numbers(argnums: int | Sequence[int], args: Sequence[object]) -> tuple[int, ...]:
     """`argnums` as a tuple; RuntimeError in torch's words for what numbers no argument."""
     if not isinstance(argnums, int | tuple):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if not numbers:
+        raise RuntimeError("argnums must be non-empty")
     if len(set(numbers)) != len(numbers):
         raise RuntimeError(f"argnums elements must be unique, got {argnums}")
     for n in numbers:
@@ -218,21 +283,24 @@ def grad(
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`func(*primals)`, and a function from cotangents to the vector-Jacobian product."""
-    return _pullback(func, primals, has_aux, _refuse_outputs)
+    return pullback(func, primals, has_aux, refuse_outputs)
 
 
-def _pullback(
+def pullback(
     func: Callable[..., Any],
     primals: Any,
     has_aux: bool,
     refuse: Callable[[Any], None],
     name: str = "vjp(f, *primals)",
+    forward: bool = False,
 ) -> Any:
     leaves, spec = tree_flatten(primals)
     level = _Deriving()
+    level.mapped = forward
     fresh = [level.fresh(v) for v in leaves]
     with level:
-        output = func(*tree_unflatten(fresh, spec))
+        values = tree_unflatten(fresh, spec)
+        output = level.moved(func, *values) if forward else func(*values)
     result, aux = _split(output, has_aux, name)
     outs, out_spec = tree_flatten(result)
     refuse(outs)
@@ -253,7 +321,7 @@ def _pullback(
     return (settled, product, _beside(aux, level)) if has_aux else (settled, product)
 
 
-def _refuse_outputs(outs: Sequence[Tensor]) -> None:
+def refuse_outputs(outs: Sequence[Tensor]) -> None:
     """RuntimeError in torch's words for outputs that are no tensors, or have no derivative."""
     _refuse_no_tensors(outs)
     for out in outs:
@@ -271,10 +339,10 @@ def _refuse_no_tensors(outs: Sequence[object]) -> None:
             "vjp(f, *primals): Expected f to be a function that has non-empty output (got output ="
             f" {outs})"
         )
-    _refuse_others(outs, "vjp(f, *primals)")
+    refuse_others(outs, "vjp(f, *primals)")
 
 
-def _refuse_others(outs: Sequence[object], name: str) -> None:
+def refuse_others(outs: Sequence[object], name: str) -> None:
     """RuntimeError in torch's words for the first output that is no tensor."""
     for out in outs:
         if not isinstance(out, Tensor):
@@ -324,10 +392,11 @@ def jvp(
         output = func(*tree_unflatten(values, spec))
         result, aux["aux"] = _split(output, has_aux, "jvp(f, *primals)")
         outs, aux["spec"] = tree_flatten(result)
-        _refuse_others(outs, "jvp(f, primals, tangents)")
+        refuse_others(outs, "jvp(f, primals, tangents)")
         return tuple(outs)
 
     level = _Deriving()
+    level.strict = strict
     outs, gradients = _products(level, flat, leaves, tree_flatten(tangents)[0])
     value, product = (
         level.settled(tree_unflatten(list(v), aux["spec"])) for v in (outs, gradients)
@@ -346,10 +415,19 @@ def _products(
     """Outputs and Jacobian-vector products: the vjp is linear in its weights; derive it by them."""
     fresh = [level.fresh(v) for v in leaves]
     with level:
-        outs = flat(*fresh)
+        outs = level.moved(flat, *fresh)
+        if level.strict and any(level not in _levels_of([out]) for out in outs):
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the"
+                " inputs. This is not allowed with strict=True."
+            )
         slopes = [o for o in outs if o.is_floating_point() or o.is_complex()]
         weights = [level.leaves(aten.zeros_like(o)) for o in slopes]
-        backward = _gradients(slopes, fresh, weights)
+        outer, LOCAL.pushing = LOCAL.pushing, True
+        try:
+            backward = _gradients(slopes, fresh, weights)
+        finally:
+            LOCAL.pushing = outer
         gradients = iter(_gradients(backward, weights, list(tangents)))
     sloped = {id(o) for o in slopes}
     return outs, [next(gradients) if id(o) in sloped else aten.zeros_like(o) for o in outs]
@@ -359,102 +437,22 @@ def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """`func(*primals)`, and the function of tangents that is its derivative there."""
     refuse_whole("primal", *tree_flatten(primals)[0])
     value = func(*primals)
-    shapes = [leaf.shape for leaf in tree_flatten(primals)[0]]
+    leaves, spec = tree_flatten(primals)
 
     def product(*tangents: Any) -> Any:
-        for i, (tangent, shape) in enumerate(zip(tree_flatten(tangents)[0], shapes, strict=False)):
-            if tangent.shape != shape:
-                raise RuntimeError(
-                    f"tangent:{i} with shape {tangent.shape} in flattened pytree doesn't match the"
-                    f" shape {shape} of the corresponding primal."
-                )
+        moved, its_spec = tree_flatten(tangents)
+        if its_spec != spec:
+            raise RuntimeError(
+                f"Expected the tangents {its_spec} to have the same argspec as the primals {spec}"
+            )
+        for i, (tangent, leaf) in enumerate(zip(moved, leaves, strict=True)):
+            for what in ("shape", "device", "dtype"):
+                its, expected = getattr(tangent, what), getattr(leaf, what)
+                if its != expected:
+                    raise RuntimeError(
+                        f"tangent:{i} with {what} {its} in flattened pytree doesn't match the"
+                        f" {what} {expected} of the corresponding primal."
+                    )
         return jvp(func, primals, tangents)[1]
 
     return value, product
-
-
-def jacrev(
-    func: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False,
-    chunk_size: int | None = None, _preallocate_and_copy: bool = False,
-) -> Callable[..., Any]:  # fmt: skip
-    """A function that gives the Jacobian of `func`: shape of the output, then of the argument."""
-    if not (chunk_size is None or chunk_size > 0):
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
-    return _reverse(func, argnums, has_aux, _refuse_outputs, "vjp(f, *primals)")
-
-
-def _reverse(
-    func: Callable[..., Any],
-    argnums: int | Sequence[int],
-    has_aux: bool,
-    refuse: Callable[[Any], None],
-    name: str,
-) -> Callable[..., Any]:
-    @wraps(func)
-    def inside(*args: Any) -> Any:
-        numbers = _numbers(argnums, args)
-
-        def output(*values: Any) -> Any:
-            arguments = list(args)
-            for n, value in zip(numbers, values, strict=True):
-                arguments[n] = value
-            return func(*arguments)
-
-        primals = tuple(args[n] for n in numbers)
-        value, product, *aux = _pullback(output, primals, has_aux, refuse, name)
-        outs, spec = tree_flatten(value)
-        rows = [_rows(outs, spec, product, k) for k in range(len(outs))]
-        jacobian = tree_unflatten(
-            [row[0] if isinstance(argnums, int) else row for row in rows], spec
-        )
-        return (jacobian, *aux) if has_aux else jacobian
-
-    return inside
-
-
-def _rows(outs: list[Any], spec: TreeSpec, product: Callable[..., Any], k: int) -> tuple[Any, ...]:
-    """The Jacobian of output `k` with respect to each argument."""
-    out = outs[k]
-    number = out.numel()
-
-    def row(cotangent: Tensor) -> Any:
-        weights = [cotangent if i == k else aten.zeros_like(o) for i, o in enumerate(outs)]
-        return product(tree_unflatten(weights, spec))
-
-    if not number:
-        parts, inner = tree_flatten(row(aten.zeros_like(out)))
-        columns = [
-            aten.zeros((*out.shape, *p.shape), dtype=p.dtype, device=p.device) for p in parts
-        ]
-    else:
-        basis = aten.eye(number, number, dtype=out.dtype, device=out.device)
-        parts, inner = tree_flatten(vmap(row)(basis.reshape((number, *out.shape))))
-        columns = [p.reshape(tuple(out.shape) + tuple(p.shape[1:])) for p in parts]
-    return tuple(tree_unflatten(columns, inner))
-
-
-def jacfwd(
-    func: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    *,
-    randomness: str = "error",
-) -> Callable[..., Any]:
-    """jacrev, but for its refusal: derivatives are reverse mode here."""
-    name = "jvp(f, primals, tangents)"
-    refuse = partial(_refuse_others, name=name)
-    jacobian = _reverse(func, argnums, has_aux, refuse, name)
-
-    @wraps(func)
-    def inside(*args: Any) -> Any:
-        refuse_randomness(randomness)
-        numbers = (argnums,) if isinstance(argnums, int) else argnums
-        refuse_whole("primal", *tree_flatten([args[n] for n in numbers if n < len(args)])[0])
-        return jacobian(*args)
-
-    return inside
-
-
-def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """A function that gives the second derivatives of `func`."""
-    return jacfwd(jacrev(func, argnums), argnums)

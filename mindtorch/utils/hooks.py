@@ -11,7 +11,7 @@ from typing import Any
 
 import mindtorch
 
-from .._autograd.graph import MultiHandle
+from .._autograd.graph import _MultiHandle as MultiHandle
 from .._autograd.node import Handle
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]

@@ -656,6 +656,71 @@ def a_function_refuses_keywords_it_has_not(t):
     return scaled(t).apply(leaf(t), z=3)
 
 
+@case
+def hooks_of_leaves_run_in_torchs_order(t):
+    order, nodes = [], []
+    layer = t.nn.Linear(2, 2)
+    x = t.ones(3, 2).requires_grad_()
+    for name, leaf in [("x", x), *layer.named_parameters()]:
+        leaf.register_post_accumulate_grad_hook(lambda p, n=name: order.append(n))
+        node = leaf.view_as(leaf).grad_fn.next_functions[0][0]
+        nodes.append(node)
+        node.register_hook(lambda gi, go, n=name: order.append((n, len(gi), len(go))))
+        node.register_prehook(lambda go, n=name: order.append((n, "before")))
+    loss = (layer(x) * t.ones(3, 2)).sum()
+    loss.backward(inputs=[layer.weight], retain_graph=True)
+    loss.backward()
+    (x * layer.weight[0]).sum().backward()
+    return order
+
+
+@case
+def gradients_of_inputs_are_kept(t):
+    x = leaf(t)
+    y = x * 2
+    y.sum().backward(inputs=[y, x])
+    return y.retains_grad, y.grad, x.grad
+
+
+@case
+def inputs_are_tensors(t):
+    leaf(t).sum().backward(inputs="a")
+
+
+@case
+def batched_weights_have_a_shape(t):
+    x = leaf(t)
+    return t.autograd.grad(x * 2, x, t.ones(2, 5), is_grads_batched=True)
+
+
+@case
+def batched_weights_are_there(t):
+    x = leaf(t)
+    return t.autograd.grad(x * 2, x, is_grads_batched=True)
+
+
+@case
+def a_gradient_is_on_its_device(t):
+    leaf(t).grad = t.ones(4, device="meta")
+
+
+@case
+def backward_and_vjp_are_two_names_for_one(t):
+    class Both(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def vjp(ctx, grad):
+            return grad * 3
+
+    x = leaf(t)
+    Both.apply(x).sum().backward()
+    Both.backward = staticmethod(lambda ctx, grad: grad)
+    return x.grad, Both.apply(x).sum().backward()
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_autograd_agrees_with_torch(name):
     agree(CASES[name])
