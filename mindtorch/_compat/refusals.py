@@ -5,6 +5,7 @@ A module lists its names. Those of classes are classes, for isinstance and for s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
@@ -42,12 +43,54 @@ def refused(full_name: str, why: str) -> Any:
     return refuse
 
 
-def without_kernel(name: str, backend: str) -> str:
-    """What torch says of an operator that has no kernel for a kind of tensors."""
-    return (
-        f"Could not run 'aten::{name}' with arguments from the '{backend}' backend. This could be"
+# Types of devices as torch's dispatcher calls them.
+BACKENDS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}
+# What torch counts as backends of any operator; an operator without a kernel for autograd lacks
+# those of devices that only some builds have.
+_LAYERS = (
+    "BackendSelect Python FuncTorchDynamicLayerBackMode Functionalize Conjugate Negative ZeroTensor"
+    " ADInplaceOrView AutogradOther AutogradCPU AutogradCUDA AutogradHIP? AutogradXLA AutogradMPS"
+    " AutogradIPU? AutogradXPU AutogradHPU AutogradVE? AutogradLazy AutogradMTIA AutogradMAIA"
+    " AutogradPrivateUse1 AutogradPrivateUse2? AutogradPrivateUse3? AutogradMeta"
+    " AutogradNestedTensor? Tracer AutocastCPU AutocastMTIA AutocastMAIA AutocastXPU AutocastMPS"
+    " AutocastCUDA FuncTorchBatched BatchedNestedTensor FuncTorchVmapMode Batched VmapMode"
+    " FuncTorchGradWrapper PythonTLSSnapshot FuncTorchDynamicLayerFrontMode PreDispatch"
+    " PythonDispatcher"
+)
+
+
+@cache
+def _kernel_backends() -> dict[str, str]:
+    """The kinds of tensors that operators of torch have kernels for."""
+    place = os.path.join(os.path.dirname(__file__), "kernel_backends.txt")
+    with open(place, encoding="utf-8") as file:
+        lines = [line.partition(": ") for line in file if not line.startswith("#")]
+    return {name: kinds for kinds, _, names in lines for name in names.split()}
+
+
+def without_kernel(
+    name: str, backend: str, kinds: str | None = None, differentiable: bool = True
+) -> str:
+    """What torch says of an operator that has no kernel for a kind of tensors.
+
+    `name` is one of aten's, or has its namespace; `kinds` are those that it has kernels for, known
+    for aten's.
+    """
+    full = name if "::" in name else f"aten::{name}"
+    kinds = _kernel_backends().get(name) if kinds is None else kinds
+    text = (
+        f"Could not run '{full}' with arguments from the '{backend}' backend. This could be"
         " because the operator doesn't exist for this backend, or was omitted during the"
         " selective/custom build process (if using custom build)."
+    )
+    if kinds is None:
+        return text
+    layers = [k for k in _LAYERS.split() if differentiable or not k.endswith("?")]
+    backends = ", ".join((*kinds.split(), *(k.removesuffix("?") for k in layers)))
+    return (
+        f"{text} If you are a Facebook employee using PyTorch on mobile, please visit"
+        f" https://fburl.com/ptmfixes for possible resolutions. '{full}' is only available for"
+        f" these backends: [{backends}]."
     )
 
 

@@ -49,6 +49,35 @@ def _detach(self: Tensor) -> Any:
     return kind.__torch_dispatch__(namespace("aten").detach.default, (kind,), (self,), {})
 
 
+def _number(kind: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
+    """A method that reads the one number: the class is asked for it."""
+
+    def read(self: Tensor) -> Any:
+        cls: Any = type(self)
+        operator = namespace("aten")._local_scalar_dense.default
+        return kind(cls.__torch_dispatch__(operator, (cls,), (self,), {}))
+
+    return read
+
+
+def _no_list(self: Tensor) -> Any:
+    raise RuntimeError(
+        f".tolist() is not supported for tensor subclasses, got {type(self).__name__}"
+    )
+
+
+def _no_array(self: Tensor, *, force: bool = False) -> Any:
+    raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+
+
+# Methods of Tensor that read values.
+_READS: dict[str, Callable[..., Any]] = {
+    "item": _number(lambda value: value), "__bool__": _number(bool), "__float__": _number(float),
+    "__int__": _number(int), "__complex__": _number(complex), "tolist": _no_list,
+    "numpy": _no_array,
+}  # fmt: skip
+
+
 def _no_address(self: Tensor) -> int:
     return 0
 
@@ -72,7 +101,7 @@ def make_wrapper_subclass(
             " of the wrapper; leave out requires_grad"
         )
     if "_row_call" not in cls.__dict__:
-        members = {
+        members: dict[str, Any] = {
             "_row_call": staticmethod(_dispatching(cls)),
             # Rows ask it, though the class may have switched `__torch_function__` off.
             "_geom": showing(TensorSlots.__dict__["_geom"]),
@@ -81,6 +110,9 @@ def make_wrapper_subclass(
             "detach": cls.__dict__.get("detach", _detach),
             "data": cls.__dict__.get("data", property(_detach, Tensor.__dict__["data"].fset)),
         }
+        for name, read in _READS.items():
+            if getattr(cls, name) is getattr(Tensor, name):
+                members[name] = read
         functions = [c.__dict__.get("__torch_function__") for c in cls.__mro__]
         function = next(filter(None, functions))
         if function in (disabled_torch_function_impl, Tensor.__dict__["__torch_function__"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -10,13 +11,13 @@ from .._functional.publish import publish
 from .._tensor.dtype import dtype as Dtype
 from ..ops.namespaces import OpOverload
 from ..ops.spec import OPS, Op, op
-from .custom import CustomOpDef, Library, custom_op, declare, find, give, infer_schema
+from .custom import CustomOpDef, Library, custom_op, find, give, infer_schema
 from .registration import opcheck
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",
-           "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
-           "register_kernel", "register_torch_dispatch", "register_vmap",
-           "triton_op", "wrap_triton"]  # fmt: skip
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx",
+           "impl", "impl_abstract", "infer_schema", "opcheck", "register_autocast",
+           "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch",
+           "register_vmap", "triton_op", "wrap_triton"]  # fmt: skip
 
 
 def define(
@@ -42,12 +43,30 @@ def define(
                 f"define({name!r}): unexpected {', '.join(sorted(fields))}; an op with a namespace "
                 "takes lib and tags only: add kernels with torch.library.impl"
             )
-        name, _, rest = (schema if text is None else schema + text).partition("(")
-        declare(name, "(" + rest, tags)
+        name, arguments = (schema, text) if text is not None else _divided(schema)
+        space, _, rest = name.partition("::")
+        if not rest:
+            raise ValueError(
+                f'Expected `qualname` to be of the form "namespace::name", but got {name}. The'
+                " qualname passed to the torch.library APIs must consist of a namespace and a name,"
+                " e.g. aten::sin"
+            )
+        if not re.fullmatch(r"\(.*\) -> .*", arguments):
+            raise ValueError(
+                "define(qualname, schema, ...): expected schema to look like e.g."
+                f' "(Tensor x) -> Tensor" but got "{arguments}"'
+            )
+        Library(space, "FRAGMENT").define(rest + arguments, tags=tags)
         return None
     row = op(schema, **fields)
     publish(row)
     return row
+
+
+def _divided(schema: str) -> tuple[str, str]:
+    """The name of an operator and what follows it."""
+    name, bracket, rest = schema.partition("(")
+    return name, bracket + rest
 
 
 def register_kernel(
@@ -73,15 +92,23 @@ def register_kernel(
 
 
 def impl(
-    qualname: str | OpOverload | CustomOpDef,
+    qualname: str | OpOverload | CustomOpDef | Library,
     types: str | Sequence[str],
-    func: Callable[..., Any] | None = None,
+    func: Callable[..., Any] | str | None = None,
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Register a kernel of an op for device types or dispatch keys; a decorator without `func`."""
+    """Register a kernel of an op for device types or dispatch keys; a decorator without `func`.
+
+    The older form `impl(library, name, dispatch_key="")` is one too.
+    """
+    if isinstance(qualname, Library):
+        library, name, key = qualname, types, func if isinstance(func, str) else ""
+        return lambda kernel: library.impl(name, kernel, key) or kernel
     if func is None:
         return lambda kernel: impl(qualname, types, kernel, lib=lib) or kernel
+    if not callable(func):
+        raise TypeError(f"Input function is required to be a callable but found type {type(func)}")
     give(qualname, types, func)
     return None
 
@@ -162,9 +189,14 @@ def register_autocast(
     find(op, "register_autocast").register_autocast(device_type, cast_inputs)
 
 
-def get_ctx() -> NoReturn:
-    """Refused: fake functions are called with meta tensors, whose shapes are known."""
-    raise RuntimeError("torch.library.get_ctx: shapes that depend on data have no fake here")
+def fallthrough_kernel(*_: object, **__: object) -> NoReturn:
+    """The kernel of a dispatch key that hands calls on; it isn't called itself."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def get_ctx() -> None:
+    """The context of the fake function that runs: None, for shapes that depend on data have no
+    fake here."""
 
 
 def triton_op(

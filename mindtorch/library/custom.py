@@ -9,9 +9,11 @@ import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
+from weakref import WeakValueDictionary
 
 from .._autograd.function import Function
 from .._autograd.grad_mode import LOCAL, MODES
+from .._compat.refusals import BACKENDS, without_kernel
 from .._dispatch.dispatch_modes import ask_of_user
 from .._dispatch.keys import DispatchKey
 from .._tensor.device import device as Device
@@ -24,6 +26,7 @@ from ..ops.function_schema import FunctionSchema, function_schema
 from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket, Tag
 from ..ops.namespaces import define as put
 from ..ops.schema import SchemaError
+from .schema_text import check
 
 _DEFINITIONS: dict[str, CustomOpDef] = {}
 # Kernels of operators that are not declared yet.
@@ -117,7 +120,9 @@ class _Annotations:
         except Exception as error:
             self.refuse(
                 f"Unsupported type annotation {annotation}. It is not a type."
-                f" ({type(error).__name__}: {error})"
+                f" ({error}). If you are using 'from __future__ import annotations', note that"
+                " annotations are evaluated lazily as strings; make sure all types referenced in"
+                " annotations are importable at module scope, not only inside a local function."
             )
 
     def parameter(self, index: int, parameter: inspect.Parameter, changed: str | set[str]) -> str:
@@ -229,7 +234,28 @@ class CustomOpDef:
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Choose the kernel by the tensors' device; record the derivative if there is one."""
         values, kwargs = self._opoverload._schema.bind(args, kwargs)
+        if self._casts and LOCAL.autocast:
+            return self._run_cast(values, kwargs)
         return self._run(tuple(values), kwargs)
+
+    def _run_cast(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run with the floating inputs cast, where autocast is on for their device."""
+        device = next((t.device.type for t in _tensors((*args, *kwargs.values()))), "")
+        target, autocast = self._casts.get(device), LOCAL.autocast
+        if target is None or device not in autocast:
+            return self._run(tuple(args), kwargs)
+
+        def cast(value: Any) -> Any:
+            if isinstance(value, list | tuple):
+                return type(value)(map(cast, value))
+            wide = isinstance(value, Tensor) and value.is_floating_point()
+            return value.to(target) if wide and value.dtype.itemsize < 8 else value
+
+        LOCAL.autocast = {k: v for k, v in autocast.items() if k != device}
+        try:
+            return self._run(tuple(map(cast, args)), {k: cast(v) for k, v in kwargs.items()})
+        finally:
+            LOCAL.autocast = autocast
 
     def _run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if self._rule is not None and LOCAL.levels and innermost((*args, *kwargs.values())):
@@ -298,13 +324,19 @@ class CustomOpDef:
                 f"{self._qualname}: attempted to run this operator with Meta tensors, but there was"
                 f" no fake impl or Meta kernel registered.{_TO_FIX}"
                 if device == "meta"
-                else f"Could not run '{self._qualname}' with arguments from the"
-                f" '{str(device).upper()}' backend. This could be because the operator doesn't"
-                " exist for this backend, or was omitted during the selective/custom build process"
-                f" (if using custom build). '{self._qualname}' is only available for these"
-                f" backends: [{', '.join(sorted(str(k) for k in self._kernels))}]."
+                else without_kernel(
+                    self._qualname,
+                    BACKENDS.get(str(device), str(device).upper()),
+                    self._backends(),
+                    self._from_function or self._autograd is not None,
+                )
             )
         return kernel
+
+    def _backends(self) -> str:
+        """The kinds of tensors that have a kernel, as torch lists them."""
+        kinds = {BACKENDS.get(str(k), str(k).upper()) for k in self._kernels}
+        return " ".join([*sorted(kinds - {"META"}), "Meta"])
 
     def _no_fake(self, *_: object, **__: object) -> None:
         """The fake of an operator without results; RuntimeError for others."""
@@ -357,8 +389,7 @@ class CustomOpDef:
         if "Autograd" in keys:
             return self._register_autograd_kernel(fn)
         for key in keys:
-            if key[:1].isupper() and key not in _KEYS:
-                raise RuntimeError(f"could not parse dispatch key: {key}")
+            _known_key(key)
         self._composite = self._composite or "CompositeImplicitAutograd" in keys
         return self.register_kernel([_KEYS.get(t, t) for t in keys], fn)
 
@@ -405,6 +436,8 @@ class CustomOpDef:
 
     def register_autocast(self, device_type: str, cast_inputs: Dtype) -> None:
         """Cast floating inputs where autocast is on."""
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         Device(device_type)
         self._casts[device_type] = cast_inputs
 
@@ -516,6 +549,7 @@ def custom_op(
         text = schema or infer_schema(function, mutates_args=mutates_args)
         if "::" not in name:
             raise ValueError("not enough values to unpack (expected 2, got 1)")
+        check(name.partition("::")[2] + text)
         kernel = function if device_types is None else None
         definition = CustomOpDef(
             name, text, kernel, from_function=True, tags=(Tag.pt2_compliant_tag, *_listed(tags))
@@ -528,17 +562,20 @@ def custom_op(
     return make if fn is None else make(fn)
 
 
-def declare(name: str, schema: str, tags: object = ()) -> CustomOpDef:
+def declare(name: str, schema: str, tags: object, place: str) -> CustomOpDef:
     """An operator without kernels; RuntimeError where there is one of the name."""
+    check(f"{name.partition('::')[2]}{schema}")
     if (first := _DEFINITIONS.get(name)) is not None:
         declared = function_schema(first._namespace, f"{name.partition('::')[2]}{schema}")
         raise RuntimeError(
             f"Tried to register an operator ({declared}) with the same name and"
             " overload name multiple times. Each overload's schema should only be registered with"
-            f" a single call to def(). Duplicate registration: registered at {_caller()}. Original"
+            f" a single call to def(). Duplicate registration: registered at {place}. Original"
             f" registration: registered at {first._place}"
         )
-    return CustomOpDef(name, schema, tags=_listed(tags))
+    definition = CustomOpDef(name, schema, tags=_listed(tags))
+    definition._place = place
+    return definition
 
 
 def _caller() -> str:
@@ -580,6 +617,15 @@ def give(name: Any, types: str | Sequence[str], fn: Callable[..., Any]) -> None:
         find(name).impl(types, fn)
 
 
+_LIBRARIES: WeakValueDictionary[str, Library] = WeakValueDictionary()
+
+
+def _known_key(key: str) -> None:
+    """RuntimeError for a dispatch key that torch does not have."""
+    if key[:1].isupper() and key not in _KEYS and not hasattr(DispatchKey, key):
+        raise RuntimeError(f"could not parse dispatch key: {key}")
+
+
 class Library:
     """A namespace to define operators in, or to give kernels to."""
 
@@ -594,18 +640,54 @@ class Library:
                 f"{ns} is a reserved namespace. Please try creating a library with another name."
             )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._place = _caller()
+        _known_key(dispatch_key)
+        if kind == "DEF":
+            self._be_the_only_one()
         self._names: list[str] = []
+
+    def _be_the_only_one(self) -> None:
+        other = _LIBRARIES.get(self.ns)
+        if other is not None or self.ns == "aten":
+            raise RuntimeError(
+                "Only a single TORCH_LIBRARY can be used to register the namespace"
+                f" {self.ns}; please put all of your definitions in a single TORCH_LIBRARY block. "
+                " If you were trying to specify implementations, consider using TORCH_LIBRARY_IMPL"
+                " (which can be duplicated).  If you really intended to define operators for a"
+                " single namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to"
+                " explicitly indicate this.  Previous registration of TORCH_LIBRARY was registered"
+                f" at {other._place if other else __file__}; latest registration was registered at"
+                f" {self._place}"
+            )
+        _LIBRARIES[self.ns] = self
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: object = ()) -> str:
         """Declare an operator by its schema; gives its name."""
-        name, _, rest = schema.partition("(")
-        name = name.strip()
-        declare(f"{self.ns}::{name}", "(" + rest, tags)
-        self._names.append(f"{self.ns}::{name}")
-        return name
+        if self.kind == "IMPL":
+            raise RuntimeError(
+                f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a'
+                " TORCH_LIBRARY_IMPL block.  All def()s should be placed in the (unique)"
+                " TORCH_LIBRARY block for their namespace.  (Error occurred while processing"
+                f" TORCH_LIBRARY_IMPL block at {self._place})"
+            )
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        name, bracket, rest = schema.partition("(")
+        space, _, own = name.strip().rpartition("::")
+        if space and space != self.ns:
+            raise RuntimeError(
+                f"Explicitly provided namespace ({space}) in schema string does not match namespace"
+                f" of enclosing TORCH_LIBRARY block ({self.ns}).  Move this definition to the"
+                " (unique) TORCH_LIBRARY block corresponding to this namespace (and consider"
+                " deleting the namespace from your schema string.)  (Error occurred while"
+                f" processing TORCH_LIBRARY block at {self._place})"
+            )
+        declare(f"{self.ns}::{own}", bracket + rest, tags, self._place)
+        self._names.append(f"{self.ns}::{own}")
+        return name.strip()
 
     def impl(
         self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **_: object
@@ -614,7 +696,7 @@ class Library:
         name = (
             op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"
         )
-        key = dispatch_key or self.dispatch_key or "CompositeExplicitAutograd"
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if isinstance(name, str) and name.startswith("aten::"):
             raise NotImplementedError(
                 f"Library.impl: {name} is a row; registry.register replaces its kernel"
@@ -623,6 +705,7 @@ class Library:
             raise TypeError(
                 f"Input function is required to be a callable but found type {type(fn)}"
             )
+        _known_key(key)
         give(name, key, fn)
 
     def _register_fake(self, op_name: str, fn: Callable[..., Any], **_: object) -> None:
@@ -630,6 +713,7 @@ class Library:
 
     def _destroy(self) -> None:
         """Take the operators away again."""
+        _LIBRARIES.pop(self.ns, None)
         for name in self._names:
             definition = _DEFINITIONS.pop(name, None)
             if definition is not None:

@@ -156,7 +156,7 @@ class FunctionSchema:
         except TypeError:
             cast = (
                 f"Unable to cast {value} to Tensor"
-                if arg.type.startswith("Tensor")
+                if arg.type == "Tensor"
                 else f"Unable to cast Python instance of type {type(value)} to C++ type '?'"
                 f" ({_NO_CAST})"
             )
@@ -206,7 +206,7 @@ def _default_text(arg: SchemaArgument) -> str:
         return value if arg.type == "ScalarType" else f'"{value}"'
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"
-    if arg.type == "float" and isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, float) or (arg.type == "float" and value.__class__ is int):
         return f"{value:g}" + "." * (float(value).is_integer() and abs(value) < 1e6)
     return str(value)
 

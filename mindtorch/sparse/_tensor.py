@@ -12,7 +12,7 @@ from typing import Any
 
 import mindtorch
 
-from .._compat.refusals import without_kernel
+from .._compat.refusals import BACKENDS, without_kernel
 from .._compat.warn_once import warn_once
 from .._dispatch.overrides import OF_OPERATORS
 from .._functional.printing import OPTIONS, values_text
@@ -34,7 +34,6 @@ BY_ROWS = (sparse_csr, sparse_bsr)
 # A layout as errors call it.
 LAYOUT_NAMES = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc",
          sparse_bsr: "SparseBsr", sparse_bsc: "SparseBsc"}  # fmt: skip
-BACKENDS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
@@ -312,10 +311,7 @@ def refusal(name: str, tensor: SparseTensor | None) -> NotImplementedError:
     kind = sparse_coo if tensor is None else tensor._layout
     where = BACKENDS.get("cpu" if tensor is None else tensor.device.type, "CPU")
     kind_name = "Sparse" if kind is sparse_coo else "SparseCsr"
-    return NotImplementedError(
-        f"{without_kernel(name, kind_name + where)} mindtorch has no {name} of {kind} tensors;"
-        " to_dense() makes an ordinary tensor"
-    )
+    return NotImplementedError(without_kernel(name, kind_name + where))
 
 
 def named_parts(tensor: SparseTensor) -> list[tuple[str, Tensor]]:

@@ -229,3 +229,57 @@ def test_modes_classes_and_graphs_see_operators_and_not_what_these_run():
         return names
 
     agree(run)
+
+
+SCHEMAS = (
+    "a(Tensor x -> Tensor", "a(Tensor x) Tensor", "a Tensor x -> Tensor", "a(Tensor) -> Tensor",
+    "a(Tensr x) -> Tensor", "a(Tensor x) -> ", "a(Tensor x)", "a", "", "a(Tensor x, int n=b) -> ()",
+    "a(Tensor x, int[] n=[1,2) -> ()", "a(Tensor(a! x) -> ()", "a(Tensor x) -> (Tensor, Tensor",
+    "a(Tensor x) -> Tensor, Tensor", "a(Tensor x, double d) -> ()", "a(Tensor x; int n) -> ()",
+    "1a(Tensor x) -> ()", "other::a(Tensor x) -> ()", "a(Tensor x, Dict n) -> ()",
+    "a(Tensor?[] t, int? n=None, float f=-1.5e3, str s='q', int[] u=[], *, Device? d=None) -> ()",
+    "b(Tensor(a!) x, SymInt[2] n=1, Scalar k=1.0) -> (Tensor(a!) y, Tensor[] z)",
+)  # fmt: skip
+
+
+def test_schemas_are_read_and_refused_as_in_torch():
+    def run(t):
+        library, said = t.library.Library("schemas_read", "DEF"), []
+        for text in SCHEMAS:
+            try:
+                said.append(library.define(text))
+            except RuntimeError as error:
+                said.append(str(error).partition(" at ")[0])
+        for call in (
+            lambda: t.library.define("no_namespace", "(Tensor x) -> Tensor"),
+            lambda: t.library.define("schemas_read::b", "Tensor x -> Tensor"),
+            lambda: t.library.Library("schemas_read", "DEF"),
+            lambda: t.library.Library("schemas_read", "IMPL").define("c(Tensor x) -> Tensor"),
+            lambda: t.ops.schemas_read.b(t.ones(1)),
+        ):
+            try:
+                call()
+            except (RuntimeError, ValueError) as error:
+                said.append(str(error).splitlines()[0].partition(" at ")[0])
+        return said
+
+    agree(run)
+
+
+def test_the_older_form_of_impl_and_autocast_are_torchs():
+    def run(t):
+        library = t.library.Library("impl_older", "FRAGMENT")
+        library.define("twice(Tensor x) -> Tensor")
+        t.library.impl(library, "twice", "CompositeImplicitAutograd")(lambda x: x * 2)
+
+        def half(x):
+            return x / 2
+
+        half.__annotations__ = {"x": t.Tensor, "return": t.Tensor}
+        operator = t.library.custom_op("impl_older::half", half, mutates_args=())
+        operator.register_autocast("cpu", t.bfloat16)
+        with t.autocast("cpu"):
+            kinds = [operator(t.ones(2)).dtype, operator(t.ones(2, dtype=t.float64)).dtype]
+        return t.ops.impl_older.twice(t.ones(2)).tolist(), [str(k) for k in kinds]
+
+    agree(run)

@@ -121,3 +121,20 @@ def test_a_wrapper_needs_its_method_and_records_no_gradient_of_its_own():
     kind = type("Kind", (mindtorch.Tensor,), {"__torch_dispatch__": None})
     with pytest.raises(NotImplementedError, match="leave out requires_grad"):
         mindtorch.Tensor._make_wrapper_subclass(kind, (2,), requires_grad=True)
+
+
+def test_numbers_are_read_through_the_class():
+    def story(lib):
+        def dispatch(cls, func, types, args=(), kwargs=None):
+            return 3.0 if "dense" in str(func) else NotImplemented
+
+        kind = type("Kind", (lib.Tensor,), {"__torch_dispatch__": classmethod(dispatch)})
+        x = lib.Tensor._make_wrapper_subclass(kind, (1,))
+        said = [x.item(), float(x), int(x)]
+        for read in (x.tolist, x.numpy):
+            with pytest.raises(RuntimeError) as error:
+                read()
+            said.append(str(error.value))
+        return said
+
+    assert story(mindtorch) == story(torch)

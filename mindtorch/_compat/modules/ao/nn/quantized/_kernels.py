@@ -21,7 +21,7 @@ def centered(q: Tensor, name: str) -> Tensor:
     """The integers less the zero point, float64; NotImplementedError for other tensors."""
     if not isinstance(q, QuantizedTensor) or q.device.type != "cpu":
         backend = "CPU" if q.device.type == "cpu" else "PrivateUse1"
-        text = without_kernel(name, backend).replace("aten::", "quantized::")
+        text = without_kernel(f"quantized::{name}", backend)
         raise NotImplementedError(text)
     return q._ints.double() - _along(q._zeros, q)
 
@@ -70,7 +70,7 @@ def linear_dynamic(x: Tensor, weight: Any, bias: Tensor | None) -> Tensor:
     if weight.dtype is not torch.qint8:  # float16 weights
         return torch.nn.functional.linear(x, weight, bias)
     if x.device.type != "cpu":
-        text = without_kernel("linear_dynamic", "PrivateUse1").replace("aten::", "quantized::")
+        text = without_kernel("quantized::linear_dynamic", "PrivateUse1")
         raise NotImplementedError(text)
     low, high = (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0)
     scale, zero_point = choose_qparams(low, high, 0, 127)
