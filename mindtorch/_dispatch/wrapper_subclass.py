@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .._autograd.surface import refuse_class
 from .._tensor.device import device as Device
@@ -19,8 +19,8 @@ from ..ops.spec import Op
 from .dispatch_modes import in_parts, operator_call
 
 
-def _dispatching(cls: type[Any]) -> Callable[[Op, str, Sequence[Any]], Any]:
-    def call(op: Op, form: str, raw: Sequence[Any]) -> Any:
+def _dispatching(cls: Any) -> Callable[[Op, str, Sequence[object]], object]:
+    def call(op: Op, form: str, raw: Sequence[object]) -> object:
         result = in_parts(op, raw)
         if result is not NotImplemented:
             return result
@@ -31,10 +31,13 @@ def _dispatching(cls: type[Any]) -> Callable[[Op, str, Sequence[Any]], Any]:
     return call
 
 
-def _asking(cls: type[Any]) -> Callable[..., Any]:
+def _asking(cls: Any) -> Callable[..., object]:
     """What stands in place of a `__torch_function__` that is not the class's own."""
 
-    def ask(func: Any, types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def ask(
+        func: Callable[..., object], types: Sequence[type], args: Sequence[object],
+        kwargs: dict[str, object],
+    ) -> object:  # fmt: skip
         packet: Any = getattr(namespace("aten"), func.__name__, None)
         if not hasattr(packet, "default"):  # an operator of Python, made of rows
             return func(*args, **kwargs)
@@ -43,16 +46,16 @@ def _asking(cls: type[Any]) -> Callable[..., Any]:
     return ask
 
 
-def _detach(self: Tensor) -> Any:
+def _detach(self: Tensor) -> object:
     """`detach` is no row here; the class is asked by torch's name of it."""
     kind: Any = type(self)
     return kind.__torch_dispatch__(namespace("aten").detach.default, (kind,), (self,), {})
 
 
-def _number(kind: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
+def _number(kind: Callable[[Any], object]) -> Callable[[Tensor], object]:
     """A method that reads the one number: the class is asked for it."""
 
-    def read(self: Tensor) -> Any:
+    def read(self: Tensor) -> object:
         cls: Any = type(self)
         operator = namespace("aten")._local_scalar_dense.default
         return kind(cls.__torch_dispatch__(operator, (cls,), (self,), {}))
@@ -60,18 +63,18 @@ def _number(kind: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
     return read
 
 
-def _no_list(self: Tensor) -> Any:
+def _no_list(self: Tensor) -> NoReturn:
     raise RuntimeError(
         f".tolist() is not supported for tensor subclasses, got {type(self).__name__}"
     )
 
 
-def _no_array(self: Tensor, *, force: bool = False) -> Any:
+def _no_array(self: Tensor, *, force: bool = False) -> NoReturn:
     raise RuntimeError(".numpy() is not supported for tensor subclasses.")
 
 
 # Methods of Tensor that read values.
-_READS: dict[str, Callable[..., Any]] = {
+_READS: dict[str, Callable[..., object]] = {
     "item": _number(lambda value: value), "__bool__": _number(bool), "__float__": _number(float),
     "__int__": _number(int), "__complex__": _number(complex), "tolist": _no_list,
     "numpy": _no_array,

@@ -104,7 +104,12 @@ def impl(
     """
     if isinstance(qualname, Library):
         library, name, key = qualname, types, func if isinstance(func, str) else ""
-        return lambda kernel: library.impl(name, kernel, key) or kernel
+
+        def put(kernel: Callable[..., object]) -> Callable[..., object]:
+            library.impl(name, kernel, key)
+            return kernel
+
+        return put
     if func is None:
         return lambda kernel: impl(qualname, types, kernel, lib=lib) or kernel
     if not callable(func):

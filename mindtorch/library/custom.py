@@ -238,18 +238,19 @@ class CustomOpDef:
             return self._run_cast(values, kwargs)
         return self._run(tuple(values), kwargs)
 
-    def _run_cast(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _run_cast(self, args: Sequence[object], kwargs: dict[str, object]) -> object:
         """Run with the floating inputs cast, where autocast is on for their device."""
         device = next((t.device.type for t in _tensors((*args, *kwargs.values()))), "")
         target, autocast = self._casts.get(device), LOCAL.autocast
         if target is None or device not in autocast:
             return self._run(tuple(args), kwargs)
 
-        def cast(value: Any) -> Any:
+        def cast(value: object) -> object:
             if isinstance(value, list | tuple):
                 return type(value)(map(cast, value))
-            wide = isinstance(value, Tensor) and value.is_floating_point()
-            return value.to(target) if wide and value.dtype.itemsize < 8 else value
+            if isinstance(value, Tensor) and value.is_floating_point():
+                return value.to(target) if value.dtype.itemsize < 8 else value
+            return value
 
         LOCAL.autocast = {k: v for k, v in autocast.items() if k != device}
         try:
@@ -676,7 +677,7 @@ class Library:
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         name, bracket, rest = schema.partition("(")
-        space, _, own = name.strip().rpartition("::")
+        space, _, base = name.strip().rpartition("::")
         if space and space != self.ns:
             raise RuntimeError(
                 f"Explicitly provided namespace ({space}) in schema string does not match namespace"
@@ -685,8 +686,8 @@ class Library:
                 " deleting the namespace from your schema string.)  (Error occurred while"
                 f" processing TORCH_LIBRARY block at {self._place})"
             )
-        declare(f"{self.ns}::{own}", bracket + rest, tags, self._place)
-        self._names.append(f"{self.ns}::{own}")
+        declare(f"{self.ns}::{base}", bracket + rest, tags, self._place)
+        self._names.append(f"{self.ns}::{base}")
         return name.strip()
 
     def impl(

@@ -7,6 +7,7 @@ raises RuntimeError with the place of the first that is not expected.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from .._tensor import dtype as dtypes
@@ -76,10 +77,10 @@ class _SchemaReader:
         raise RuntimeError(f"\n{what}:\n{_marked(self.text, start, len(text))}")
 
     def expect(self, kind: str) -> str:
-        found_kind, text, start = self.token
-        if found_kind != kind:
+        actual, text, start = self.token
+        if actual != kind:
             place = _marked(self.text, start, len(text)) or ""
-            raise RuntimeError(f"expected {kind} but found '{found_kind}' here:\n{place}")
+            raise RuntimeError(f"expected {kind} but found '{actual}' here:\n{place}")
         self.at += 1
         return text
 
@@ -136,9 +137,8 @@ class _SchemaReader:
             self.expect("ident")
         self.expect(")")
 
-    def several(self, read: object) -> None:
+    def several(self, read: Callable[[], object]) -> None:
         """Items between commas up to the bracket."""
-        assert callable(read)
         if self.takes(")"):
             return
         read()
