@@ -200,11 +200,6 @@ LABELS: dict[str, str | Rule] = {
     "rot90": "Rot90Backward0",
     "rrelu": "RreluWithNoiseBackward0",
     "rsub": lambda args: f"RsubBackward{0 if isinstance(args[1], Tensor) else 1}",
-    "scaled_dot_product_attention": lambda args: (
-        "ScaledDotProductFlashAttentionForCpuBackward0"
-        if args[0].ndim == 4
-        else "UnsafeViewBackward0"
-    ),
     "segment_reduce": "SegmentReduceBackward0",
     "square": "PowBackward0",
     "sum_to_size": "SumBackward1",

@@ -489,6 +489,9 @@ _ASKING: dict[str, Any] = {
 }  # fmt: skip
 
 
+_ONE_TENSOR = (ArgKind.TENSOR, ArgKind.OPTIONAL_TENSOR)
+
+
 def _look_at_classes(op: Op, form: str) -> str:
     """Lines that let a first argument that is no plain tensor have the call, where it wants it."""
     looked = (ArgKind.TENSOR, ArgKind.UNION, ArgKind.TENSORS)
@@ -504,6 +507,11 @@ def _look_at_classes(op: Op, form: str) -> str:
         test += f" or {n}.__class__ in LISTS and not PLAIN_TENSORS.issuperset(map(type, {n}))"
     elif first is not None:
         test += f" or {n}.__class__ not in PLAIN_TENSORS"
+    for arg in op.schema.args if is_layer else ():  # a layer's function asks its other tensors too
+        name = arg.name
+        if arg is not first and name in parameters and arg.kind in _ONE_TENSOR:
+            absent = f"{name} is not None and " * (arg.kind is ArgKind.OPTIONAL_TENSOR)
+            test += f" or ({absent}{name}.__class__ not in PLAIN_TENSORS)"
     lines = (
         f"    if {test}:\n"
         f"        answer = hand_over_composite(op, {form!r}, ({names},))\n"

@@ -6,21 +6,23 @@ elementwise, which is what torch compiles.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from functools import cached_property
-from itertools import product
+from types import FunctionType
 from typing import Any, NamedTuple, NoReturn
 
 from ..._compat.warn_once import warn_once
+from ..._tensor import dtype as dt
 from ..._tensor.device import DeviceLike
-from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from ...ops.spec import aten
+from ._block_mask import DEFAULT_BLOCK_SIZE, BlockMask, _sliced_mask_mod_error, noop_mask
+from ._utils import _validate_sdpa_input
 
 __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",
            "create_nested_block_mask", "flex_attention", "noop_mask", "or_masks"]  # fmt: skip
 
-_DEFAULT_SPARSE_BLOCK_SIZE = 128
+_DEFAULT_SPARSE_BLOCK_SIZE = DEFAULT_BLOCK_SIZE
 _score_mod_signature = _mask_mod_signature = Callable[..., Tensor]
 
 
@@ -38,42 +40,33 @@ class AuxOutput(NamedTuple):
     max_scores: Tensor | None = None
 
 
-def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """True everywhere."""
-    return aten.ones((), dtype=_bool(), device=batch.device)
-
-
 _identity = noop_mask
 
 
-def _bool() -> Dtype:
-    from ..._tensor import dtype
+def _masks(mask_mods: tuple[Callable[..., Any], ...], start: bool) -> Callable[..., Any]:
+    """All mask functions in one; RuntimeError for what cannot be called."""
+    if not all(map(callable, mask_mods)):
+        raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
-    return dtype.bool
+    def mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        result = aten.full((), start, dtype=dt.bool, device=b.device)
+        for mod in mask_mods:
+            seen = mod(b, h, q_idx, kv_idx)
+            result = result & seen if start else result | seen
+        return result
+
+    mask.__name__ = "and_mask" if start else "or_mask"
+    return mask
 
 
 def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     """True where all are."""
-
-    def both(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
-        result = mask_mods[0](b, h, q, kv)
-        for mod in mask_mods[1:]:
-            result = result & mod(b, h, q, kv)
-        return result
-
-    return both
+    return _masks(mask_mods, True)
 
 
 def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     """True where any is."""
-
-    def either(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
-        result = mask_mods[0](b, h, q, kv)
-        for mod in mask_mods[1:]:
-            result = result | mod(b, h, q, kv)
-        return result
-
-    return either
+    return _masks(mask_mods, False)
 
 
 def _indices(sizes: tuple[int, int, int, int], device: DeviceLike | None) -> list[Tensor]:
@@ -84,129 +77,29 @@ def _indices(sizes: tuple[int, int, int, int], device: DeviceLike | None) -> lis
     ]
 
 
+def _takes_scores(mod: Callable[..., Any]) -> bool:
+    """Whether a function is a score_mod, which takes 5 arguments; AssertionError for neither."""
+    if isinstance(mod, FunctionType):
+        count = mod.__code__.co_argcount - len(mod.__defaults__ or ())
+    else:
+        parameters = inspect.signature(mod).parameters.values()
+        count = sum(p.default is p.empty for p in parameters)
+    if count not in (4, 5):
+        raise AssertionError(f"Expected 4 or 5 positional args, got {count}")
+    return bool(count == 5)
+
+
 def create_mask(
     mod_fn: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
-    device: DeviceLike | None = None, **_: object,
+    device: DeviceLike | None = None,
 ) -> Tensor:  # fmt: skip
-    """What a mask function says for every place: bool, [B, H, Q, K]."""
+    """Where a mask function is True, or a score function not -inf: bool, [B, H, Q, K]."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
-    return aten.expand(mod_fn(*_indices(sizes, device)), sizes)
-
-
-def _shade(blocks: Tensor) -> str:
-    share = float(blocks.float().mean())
-    return {0.0: " ", 1.0: "█"}.get(share, "░")
-
-
-class BlockMask:
-    """A mask function with the lengths it is for."""
-
-    def __init__(
-        self,
-        mask_mod: Callable[..., Any],
-        seq_lengths: tuple[int, int],
-        batch: int = 1,
-        heads: int = 1,
-        block_size: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
-        device: DeviceLike | None = None,
-    ):
-        self.mask_mod = mask_mod
-        self.seq_lengths = seq_lengths
-        self.BLOCK_SIZE = (block_size, block_size) if isinstance(block_size, int) else block_size
-        self._leading = (batch, heads)
-        self.device = device
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (*self._leading, *self.seq_lengths)
-
-    def numel(self) -> int:
-        """Places of the mask."""
-        total = 1
-        for n in self.shape:
-            total *= n
-        return total
-
-    def to_dense(self) -> Tensor:
-        """1 for each block where something is seen, [B, H, Q blocks, K blocks]."""
-        return (self._seen > 0).int()
-
-    @cached_property
-    def _seen(self) -> Tensor:
-        """How many places of each block are seen."""
-        mask = self.dense()
-        (rows, columns), (q, kv) = self.BLOCK_SIZE, self.seq_lengths
-        padded = aten.constant_pad_nd(mask.int(), (0, -kv % columns, 0, -q % rows))
-        shape = (*self._leading, -(-q // rows), rows, -(-kv // columns), columns)
-        return padded.reshape(shape).sum((3, 5))
-
-    def dense(self) -> Tensor:
-        """The mask itself: bool, [B, H, Q, K]."""
-        return create_mask(self.mask_mod, *self._leading, *self.seq_lengths, device=self.device)
-
-    def sparsity(self) -> float:
-        """The share of places outside of blocks that are seen, in percent; blocks at the ends
-        count whole."""
-        seen = int(self.to_dense().sum()) * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
-        return 100 * (1 - seen / self.numel())
-
-    def to_string(self, grid_size: tuple[int, int] | int = (20, 20), limit: int = 4) -> str:
-        """A picture for each batch and head: blocks seen, seen in part of the cell, unseen."""
-        dense = self.to_dense()
-        size = dense.shape[-2:] if isinstance(grid_size, int) else grid_size
-        steps = [max(1, -(-n // most)) for n, most in zip(dense.shape[-2:], size, strict=True)]
-        pictures = []
-        for count, place in enumerate(product(*map(range, self._leading))):
-            if count == limit:
-                more = (
-                    "To print out more, set BlockMask.to_string(limit=N)\nYou can also index"
-                    " (BlockMask[batch, head]) to choose a specific batch or head"
-                )
-                pictures += ["...", more]
-                break
-            lines = [
-                "".join(2 * _shade(part) for part in aten.split(rows, steps[1], -1)) + "\n"
-                for rows in aten.split(dense[place], steps[0], 0)
-            ]
-            pictures.append(f"{place}\n{''.join(lines)}")
-        return "\n".join(pictures)
-
-    def __str__(self) -> str:
-        head = f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n"
-        return head + self.to_string().strip() + "\n)"
-
-    def _blocks(self, full: bool, of_keys: bool) -> tuple[Tensor, Tensor]:
-        """Of each row of blocks (each column, for keys): how many are seen, wholly or in part,
-        and all their indices, these first; int32, [B, H, rows] and [B, H, rows, columns]."""
-        seen = self._seen
-        whole = seen == self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
-        blocks = (whole if full else (seen > 0) & ~whole).int()
-        if of_keys:
-            blocks = aten.transpose(blocks, -2, -1)
-        order = aten.sort(blocks, dim=-1, descending=True, stable=True)[1]
-        return blocks.sum(-1).int(), order.int()
-
-    kv_num_blocks = property(lambda self: self._blocks(False, False)[0])
-    kv_indices = property(lambda self: self._blocks(False, False)[1])
-    full_kv_num_blocks = property(lambda self: self._blocks(True, False)[0])
-    full_kv_indices = property(lambda self: self._blocks(True, False)[1])
-    q_num_blocks = property(lambda self: self._blocks(False, True)[0])
-    q_indices = property(lambda self: self._blocks(False, True)[1])
-    full_q_num_blocks = property(lambda self: self._blocks(True, True)[0])
-    full_q_indices = property(lambda self: self._blocks(True, True)[1])
-
-    def __repr__(self) -> str:
-        names = [f"{full}{side}_{what}" for side in ("kv", "q") for full in ("", "full_")
-                 for what in ("num_blocks", "indices")]  # fmt: skip
-        lines = [f"{name}={getattr(self, name).shape}" for name in names]
-        lines += [f"BLOCK_SIZE={self.BLOCK_SIZE}", f"shape={self.shape}"]
-        lines += [f"sparsity={self.sparsity():.2f}%"]
-        lines += [f"mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}"]
-        return "BlockMask(\n" + ",\n".join(f"    {line}" for line in lines) + "\n)"
-
-    def to(self, device: DeviceLike | None) -> BlockMask:
-        """The mask on another device."""
-        return BlockMask(self.mask_mod, self.seq_lengths, *self._leading, self.BLOCK_SIZE, device)
+    places = _indices(sizes, device)
+    if not _takes_scores(mod_fn):
+        return aten.expand(mod_fn(*places), sizes)
+    scores = mod_fn(aten.zeros(sizes, device=device), *places)
+    return aten.expand(scores != float("-inf"), sizes)
 
 
 def create_block_mask(
@@ -218,15 +111,110 @@ def create_block_mask(
     device: DeviceLike | None = None,
     BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: bool = False,
-    **_: object,
+    separate_full_blocks: bool = True,
+    compute_dq_write_order: bool = False,
+    dq_kv_order: bool = False,
 ) -> BlockMask:
-    """A BlockMask of a mask function."""
-    return BlockMask(mask_mod, (Q_LEN, KV_LEN), B or 1, H or 1, BLOCK_SIZE, device)
+    """The BlockMask of a mask function; AssertionError for a score function."""
+    if _takes_scores(mask_mod):
+        raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
+    if compute_dq_write_order:
+        raise NotImplementedError("create_block_mask: compute_dq_write_order is not supported")
+    sizes = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
+    return BlockMask.of_places(mask, mask_mod, sizes, separate_full_blocks)
 
 
 def create_nested_block_mask(*_: object, **__: object) -> NoReturn:
     """Refused: there are no nested tensors."""
     raise NotImplementedError("create_nested_block_mask: mindtorch has no nested tensors")
+
+
+def _check(
+    query: Tensor, key: Tensor, value: Tensor, mask: BlockMask | None, enable_gqa: bool
+) -> None:
+    """torch's refusals of operands and of the mask, in its order."""
+    _validate_sdpa_input(query, key, value, allow_lowp_kv=True)
+    if query.size(-1) != key.size(-1):
+        raise ValueError(
+            "Expect query and key/value to have the same embedding dimension but got"
+            f" E={query.size(-1)} and E={key.size(-1)}."
+        )
+    if query.device.type == "cpu" and any(t.requires_grad for t in (query, key, value)):
+        raise NotImplementedError(
+            "FlexAttention does not support backward on CPU. Please set the input requires_grad to"
+            " False or use another device."
+        )
+    if not query.dim() == key.dim() == value.dim() == 4:
+        raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
+    queries, keys = query.size(1), key.size(1)
+    if not enable_gqa and queries != keys:
+        raise ValueError(
+            f"Expect query and key/value to have the same number of heads but got Hq={queries} and"
+            f" Hkv={keys}. Try setting enable_gqa=True for GQA."
+        )
+    if enable_gqa and queries % keys:
+        raise ValueError(
+            "Expect number of query heads to be a multiple of kv heads for GQA but got"
+            f" Hq={queries} and Hkv={keys}."
+        )
+    if query.size(0) != key.size(0) and mask is None:
+        raise ValueError(
+            "Expect query and key/value to have the same batch size, or non-none block_mask, but"
+            f" got block_mask=None, Bq={query.size(0)}, and Bkv={key.size(0)}."
+        )
+    if mask is not None:
+        _check_mask(query, key, mask)
+
+
+def _check_mask(query: Tensor, key: Tensor, mask: BlockMask) -> None:
+    batch = mask.kv_num_blocks.size(0)
+    if query.size(0) != key.size(0) and batch != query.size(0):
+        raise ValueError(
+            "Expect query and key/value to have the same batch size, or block_mask and query to"
+            f" have the same batch size, but got Bq={query.size(0)}, Bkv={key.size(0)},"
+            f" B_block_mask={batch}."
+        )
+    if mask.mask_mod is _sliced_mask_mod_error:
+        raise RuntimeError("Cannot use mask_mod from a sliced BlockMask")
+    lengths = query.size(-2), key.size(-2)
+    if lengths != mask.seq_lengths:
+        short = any(n > most for n, most in zip(lengths, mask.seq_lengths, strict=True))
+        advice = (
+            "As the block mask was created for a smaller length than you're using it for, you"
+            " likely need to create a new block mask."
+            if short
+            else "As the block mask was created for a larger length than you're using it for, you"
+            " can either 1. create a new block mask with the correct length, or 2. 'adjust' the"
+            " existing block mask to the correct length by calling block_mask._adjust(q_len,"
+            " kv_len). This essentially 'crops' the block mask to the upper left corner, which does"
+            " not work for all mask_mods!"
+        )
+        raise ValueError(
+            f"block_mask was created for block_mask.shape={mask.shape} but got q_len={lengths[0]}"
+            f" and kv_len={lengths[1]}. {advice}"
+        )
+    if query.device != mask.kv_num_blocks.device:
+        raise RuntimeError(
+            "Expect q/k/v and block_mask to be on the same device but got"
+            f" {query.device} and {mask.kv_num_blocks.device}."
+        )
+
+
+def _check_results(query: Tensor, return_lse: bool, return_aux: AuxRequest | None) -> None:
+    if return_lse and return_aux is not None:
+        raise ValueError(
+            "Cannot specify both return_lse and return_aux. return_lse is deprecated, please use"
+            " return_aux=AuxRequest(lse=True) instead."
+        )
+    if return_lse:
+        warn_once(
+            "return_lse is deprecated and will be removed in v2.10. Please use"
+            " return_aux=AuxRequest(lse=True) instead.",
+            category=FutureWarning,
+        )
+    if return_aux is not None and return_aux.max_scores and query.device.type == "cpu":
+        raise NotImplementedError("Returning max scores is not supported on CPU/MPS.")
 
 
 def flex_attention(
@@ -235,6 +223,8 @@ def flex_attention(
     return_lse: bool = False, kernel_options: Any = None, *, return_aux: AuxRequest | None = None,
 ) -> Any:  # fmt: skip
     """softmax(score_mod(q·kᵀ·scale))·v over [B, H, L, E]; fully masked rows give zeros."""
+    _check(query, key, value, block_mask, enable_gqa)
+    _check_results(query, return_lse, return_aux)
     warn_once(
         "flex_attention called without torch.compile() - this will use an unfused implementation"
         " that materializes the full scores matrix instead of generating a fused kernel.\n\n"
@@ -244,6 +234,7 @@ def flex_attention(
         "This will allow you to use print statements or breakpoints. Note: This doesn't work with"
         " the backwards pass and may produce incorrect results."
     )
+    key, value = key.to(query.dtype), value.to(query.dtype)
     if enable_gqa:
         groups = query.shape[1] // key.shape[1]
         key, value = (aten.repeat_interleave(t, groups, 1) for t in (key, value))

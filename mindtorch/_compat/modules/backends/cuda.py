@@ -1,8 +1,11 @@
-"""Owns torch.backends.cuda's switches: kept, without effect."""
+"""Owns torch.backends.cuda's switches: kept; those of attention decide what is refused."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from mindtorch.ops.rows.nn import attention_kernels as _kernels
 
 from . import Switches
 
@@ -19,30 +22,39 @@ def is_built() -> bool:
     return False
 
 
-def flash_sdp_enabled() -> bool:
-    """False: attention is composed of ops."""
-    return False
+def _switch(kernel: str, name: str) -> tuple[Callable[[], bool], Callable[[bool], None]]:
+    """Whether a kernel of attention may run, and its switch; RuntimeError for no bool."""
+
+    def enabled() -> bool:
+        return _kernels.ENABLED[kernel]
+
+    def enable(enabled: bool) -> None:
+        _refuse_no_bool(enabled, name, "%s" if name == "cudnn" else "")
+        _kernels.enable(kernel, enabled)
+
+    return enabled, enable
 
 
-mem_efficient_sdp_enabled = cudnn_sdp_enabled = flash_sdp_enabled
+def _refuse_no_bool(value: object, name: str = "math", mark: str = "") -> None:
+    if not isinstance(value, bool):
+        kind = type(value).__name__
+        raise RuntimeError(f"set_sdp_use_{name} expects a bool, but got {mark}{kind}")
 
 
-def math_sdp_enabled() -> bool:
-    """True: attention is composed of ops."""
-    return True
+flash_sdp_enabled, enable_flash_sdp = _switch("flash", "math")  # torch's texts name that one
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch("mem_efficient", "math")
+math_sdp_enabled, enable_math_sdp = _switch("math", "math")
+cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn", "cudnn")
 
 
-def enable_flash_sdp(enabled: bool) -> None:
-    """Accepted without effect."""
-
-
-enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
-
-
-def sdp_kernel(**_: object) -> Any:
-    """A context that chooses an attention kernel; accepted without effect."""
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> Any:  # fmt: skip
+    """The former sdpa_kernel; FutureWarning."""
     import warnings
-    from contextlib import nullcontext
+
+    from mindtorch.nn.attention import SDPBackend, sdpa_kernel
 
     warnings.warn(
         "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will"
@@ -51,7 +63,13 @@ def sdp_kernel(**_: object) -> Any:
         FutureWarning,
         stacklevel=2,
     )
-    return nullcontext()
+    enabled = {
+        SDPBackend.FLASH_ATTENTION: enable_flash,
+        SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
+        SDPBackend.MATH: enable_math,
+        SDPBackend.CUDNN_ATTENTION: enable_cudnn,
+    }
+    return sdpa_kernel([backend for backend, may_run in enabled.items() if may_run])
 
 
 def can_use_flash_attention(params: object, debug: bool = False) -> bool:
@@ -68,11 +86,19 @@ def is_flash_attention_available() -> bool:
 
 
 is_ck_sdpa_available = is_flash_attention_available
-fp16_bf16_reduction_math_sdp_allowed = is_flash_attention_available
+_halves_reduced = False
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """What was asked for; attention sums in float32 all the same."""
+    return _halves_reduced
 
 
 def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
-    """Accepted without effect: attention sums in float32."""
+    """Kept without effect; RuntimeError for no bool."""
+    global _halves_reduced
+    _refuse_no_bool(enabled)
+    _halves_reduced = enabled
 
 
 class SDPAParams:

@@ -13,6 +13,7 @@ from ...._compat.warn_once import warn_once
 from ...costs import product
 from ...rules import result_type
 from ...words import *
+from .matmul import refuse_batches
 
 
 @composite(
@@ -186,9 +187,9 @@ def _pair(
     that costs no copy, as torch's are (sumproduct_pair in ATen/native/Linear.cpp).
     """
     if a.dtype is not b.dtype and set(la) & set(lb) - keep:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(a.dtype)} but found {scalar_name(b.dtype)}"
-        )
+        sizes = {**dict(zip(la, a.shape, strict=True)), **dict(zip(lb, b.shape, strict=True))}
+        batch_labels = set(la) & set(lb) & keep
+        refuse_batches(a.dtype, b.dtype, prod(sizes[x] for x in {*la, *lb} - batch_labels))
 
     a, la = _sum_out(a, la, keep | set(lb))
     b, lb = _sum_out(b, lb, keep | set(la))

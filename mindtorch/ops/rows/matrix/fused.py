@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ...._compat.unsupported_dtypes import Refusal, kernel, several_dtypes
 from ...complex_parts import multiplied, on_matrix_unit
 from ...costs import product
 from ...rules import c_name, refuse_growth
 from ...spec import Derivative
 from ...words import *
-from .matmul import grad_left, grad_right, multiply
+from .matmul import grad_left, grad_right, multiply, refuse_batches
 
 TYPES = ("float32", "float64", "float16", "bfloat16")
 
@@ -64,10 +66,13 @@ def _baddbmm_product(self: Geometry, batch1: Geometry, batch2: Geometry) -> Geom
         wrap_dim(2, batch2.ndim)
     shape = (batch1.shape[0], batch1.shape[-2], batch2.shape[2])
     refuse_growth(self.shape, shape)
-    if len({self.dtype, batch1.dtype, batch2.dtype}) > 1:
+    if self.dtype is not batch1.dtype:
         kinds = (("input", self), ("batch1", batch1), ("batch2", batch2))
         dtypes_text = ", ".join(f"{name}: {c_name(g.dtype)}" for name, g in kinds)
         raise RuntimeError(f"Input dtypes must be the same, got: {dtypes_text.replace(':', '', 1)}")
+    loop = "mat1 and mat2 must have the same dtype, but got {} and {}"
+    work = prod((*batch1.shape[-2:], batch2.shape[2]))
+    refuse_batches(batch1.dtype, batch2.dtype, work, loop, scalar_name)
     return _bmm(batch1, batch2)
 
 
@@ -108,10 +113,7 @@ def _bmm(self: Geometry, mat2: Geometry) -> Geometry:
             "Expected size for first two dimensions of batch2 tensor to be:"
             f" [{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
         )
-    if self.dtype is not mat2.dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(self.dtype)} but found {scalar_name(mat2.dtype)}"
-        )
+    refuse_batches(self.dtype, mat2.dtype, prod((*self.shape[1:], mat2.shape[2])))
     return self.fresh((self.shape[0], self.shape[1], mat2.shape[2]))
 
 

@@ -10,6 +10,27 @@ from ...costs import product
 from ...rules import broadcast, c_name
 from ...words import *
 
+_SMALL = 400  # multiplications of one product, below which torch's own loop computes it
+_OF_MKL = (dt.float32, dt.float64, dt.complex64, dt.complex128)
+
+
+def refuse_batches(
+    left: Dtype, right: Dtype, multiplications: int, by_addmm: str = "", names: Any = c_name
+) -> None:
+    """RuntimeError in the words of the kernel that torch's batched product of two dtypes reaches.
+
+    Larger products go to MKL or, in dtypes that it lacks, to matrix after matrix.
+    """
+    if left is right:
+        return
+    if multiplications >= _SMALL and right not in _OF_MKL:
+        by_addmm = by_addmm or "expected m1 and m2 to have the same dtype, but got: {} != {}"
+        raise RuntimeError(by_addmm.format(names(left), names(right)))
+    expected, actual = (left, right) if multiplications < _SMALL else (right, left)
+    raise RuntimeError(
+        f"expected scalar type {scalar_name(expected)} but found {scalar_name(actual)}"
+    )
+
 
 def _matmul(self: Geometry, other: Geometry) -> Geometry:
     if not self.ndim or not other.ndim:
@@ -32,6 +53,8 @@ def _matmul(self: Geometry, other: Geometry) -> Geometry:
             "addmv input tensors must have the same dtype, but got"
             f" {vector}, {matrix}, and {vector}"
         )
+    if other.ndim > 2:
+        refuse_batches(self.dtype, other.dtype, a[-2] * a[-1] * b[-1])
     if self.dtype is not other.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got:"

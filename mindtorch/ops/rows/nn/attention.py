@@ -6,9 +6,10 @@ import math
 import warnings
 
 from ...costs import attention
-from ...rules import HALVES, c_name
+from ...rules import HALVES, broadcast_in_place, c_name, preserved
 from ...spec import OPS
 from ...words import *
+from .attention_kernels import runs_fused
 from .gates import softmax
 from .noise import dropout
 from .pad import pad
@@ -43,30 +44,46 @@ def scaled_dot_product_attention(
     A bool mask keeps where True, a floating one is added. `enable_gqa` repeats key and value heads
     (dim -3).
     """
-    if attn_mask is not None and hasattr(
-        attn_mask, "_materialize"
-    ):  # a mask that is known by its shape
-        attn_mask = attn_mask._materialize(query.device)
     _check_operands(query, key, value)
     if attn_mask is not None:
         _check_dtype_of_mask(query, attn_mask)
-        if is_causal and (dropout_p > 0 or not _fused_by_torch(query, key, value, attn_mask)):
-            raise RuntimeError(
-                "_scaled_dot_product_attention: Explicit attn_mask should not be set when"
-                " is_causal=True"
-            )
+    fused = runs_fused(query, key, value, attn_mask, dropout_p)
+    if attn_mask is not None and is_causal and not fused:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when"
+            " is_causal=True"
+        )
     if enable_gqa:
-        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
-        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+        key, value = _shared_heads(query, key, value)
     if dropout_p > 1.0:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
-    factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+    if fused and dropout_p < 0.0:
+        raise RuntimeError(
+            "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0"
+        )
+    if fused and key.size(-2) > value.size(-2):
+        key, attn_mask = _as_long_as(value, query, key, attn_mask)
+    result = _attended(query, key, value, attn_mask, dropout_p, is_causal, scale)
+    if fused:
+        result = _laid_out_like(query, result)
+    if result._fn is not None:
+        result._fn.label = _node(fused, query, value)
+    return result
+
+
+def _attended(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float,
+    is_causal: bool, scale: float | None,
+) -> Tensor:  # fmt: skip
+    width = query.size(-1)
+    factor = (1.0 / math.sqrt(width) if width else math.inf) if scale is None else scale
     if query.dtype in (dt.float16, dt.bfloat16):
         # A root of the scale on each side keeps products in range, as torch does.
         root = math.sqrt(abs(factor))
         query, key = query * math.copysign(root, factor), key * root
     else:
         query = query * factor
+        key = key if key.is_floating_point() or key.is_complex() else key * 1.0
     scores = query @ key.transpose(-2, -1)
     if attn_mask is not None and is_causal:
         attn_mask, is_causal = _causal(attn_mask, query.size(-2), key.size(-2)), False
@@ -83,18 +100,57 @@ def scaled_dot_product_attention(
     return weights @ value
 
 
+def _node(fused: bool, query: Tensor, value: Tensor) -> str:
+    """What torch calls the node of the last operator."""
+    if fused:
+        return "ScaledDotProductFlashAttentionForCpuBackward0"
+    return "MmBackward0" if query.dim() == value.dim() == 2 else "UnsafeViewBackward0"
+
+
+def _shared_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Key and value with each head as often as queries share it."""
+    heads, keys, values = query.size(-3), key.size(-3), value.size(-3)
+    if heads % keys or heads % values:
+        raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
+    key, value = (
+        key.repeat_interleave(heads // keys, -3),
+        value.repeat_interleave(heads // values, -3),
+    )
+    return key, value
+
+
+def _as_long_as(
+    value: Tensor, query: Tensor, key: Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """The first keys and their mask: torch's fused kernel counts keys by the values."""
+    count = value.size(-2)
+    if mask is not None:
+        mask = mask[(None,) * (4 - mask.dim())].expand(*query.shape[:2], query.size(-2), count)
+    return key[..., :count, :], mask
+
+
+def _laid_out_like(query: Tensor, result: Tensor) -> Tensor:
+    """The result in the order of the query's dims in memory, as torch's fused kernel writes it."""
+    strides = preserved(query._geom).strides
+    order = sorted(range(4), key=lambda d: (-strides[d], d))
+    if order == [0, 1, 2, 3]:
+        return result
+    back = sorted(range(4), key=order.__getitem__)
+    return result.permute(order).contiguous().permute(back)
+
+
 def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
-    """RuntimeError in torch's words for vectors."""
-    if min(query.dim(), key.dim(), value.dim()) < 2:
-        raise RuntimeError(
-            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim:"
-            f" {query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead."
-        )
+    """RuntimeError in torch's words for several dtypes, then for vectors."""
     if len({query.dtype, key.dtype, value.dtype}) > 1:
         q, k, v = (c_name(t.dtype) for t in (query, key, value))
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype:"
             f" {q} key.dtype: {k} and value.dtype: {v} instead."
+        )
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim:"
+            f" {query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead."
         )
 
 
@@ -109,19 +165,6 @@ def _check_dtype_of_mask(query: Tensor, mask: Tensor) -> None:
     mask.size(-2)
 
 
-def _fused_by_torch(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> bool:
-    """Whether torch's fused kernel on cpu takes the call: it alone has a mask and is causal."""
-    if {query.dim(), key.dim(), value.dim()} != {4} or mask.requires_grad:
-        return False
-    whole = (query.size(0), query.size(1), query.size(2), key.size(2))
-    sizes = whole if mask.dim() == 4 else whole[2:]
-    fits = mask.dim() == len(sizes) and all(
-        n in (1, size) for n, size in zip(mask.shape, sizes, strict=True)
-    )
-    ends = {t.size(-1) for t in (query, key, value)}
-    return fits and len(ends) == 1 and all(t.stride(-1) == 1 for t in (query, key, value))
-
-
 def _causal(mask: Tensor, rows: int, columns: int) -> Tensor:
     """The mask that hides later places too: torch applies both on cpu."""
     earlier = aten.ones((rows, columns), dtype=dt.bool, device=mask.device).tril()
@@ -132,6 +175,7 @@ def _causal(mask: Tensor, rows: int, columns: int) -> Tensor:
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Softmax of the last dim; zeros, and no gradient, in rows with nothing to attend to."""
+    broadcast_in_place(scores.shape, mask.shape)
     least = float("-inf")
     away = mask.logical_not() if mask.dtype == dt.bool else mask == least
     idle = away.all(-1, keepdim=True)

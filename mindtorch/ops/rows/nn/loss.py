@@ -432,7 +432,7 @@ def _bce_rule(
 
 
 def _bce(self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
-    if ((self < 0) | (self > 1)).any():
+    if not ((self >= 0) & (self <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
     if not ((target >= 0) & (target <= 1)).all():
         raise RuntimeError("all elements of target should be between 0 and 1")

@@ -44,14 +44,15 @@ def cross_entropy(
         raise TypeError(
             f"cross_entropy_loss(): argument 'target' (position 2) must be Tensor, not {kind}"
         )
-    if not 0.0 <= label_smoothing <= 1.0:
+    if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     dim = 0 if input.dim() == 1 else 1
     if input.shape == target.shape:
+        _check_probabilities(input, target, weight, ignore_index, dim)
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     logs = input.log_softmax(dim)
     loss = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
-    if label_smoothing == 0.0:
+    if label_smoothing <= 0.0:  # torch ignores what is below zero
         return loss
     smooth = _smooth(logs, target, weight, ignore_index, reduction, dim)
     return (1 - label_smoothing) * loss + smooth * (label_smoothing / input.size(dim))
@@ -78,14 +79,27 @@ def _smooth(
     return loss.sum() / picked.masked_fill(ignored.reshape(-1), 0.0).sum()
 
 
-def _soft_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int
-) -> Tensor:
+def _check_probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, dim: int
+) -> None:
+    """RuntimeError for what targets that are probabilities refuse."""
     if not target.is_floating_point():
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
             + scalar_name(target.dtype)
         )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    if weight is not None and weight.shape != (input.size(dim),):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {input.size(dim)}"
+            f" classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
+
+
+def _soft_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int
+) -> Tensor:
     classes = input.size(dim)
     if smoothing > 0.0:
         target = target * (1 - smoothing) + smoothing / classes
@@ -138,18 +152,35 @@ def nll_loss(
     if input.dim() <= 2:
         return aten.nll_loss_forward(input, target, weight, code, ignore_index)[0]
     expected = (input.size(0), *input.shape[2:])
-    if tuple(target.shape) != expected and input.dim() == 4:
-        raise RuntimeError(
-            f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}"
-        )
-    if tuple(target.shape) != expected:
-        raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
+    _check_spatial(input, target, weight, expected)
+    if weight is not None:
+        weight = weight.reshape(-1)
     flat = input.movedim(1, -1).reshape(-1, input.size(1))
     out = aten.nll_loss_forward(flat, target.reshape(-1), weight, code, ignore_index)[0]
     loss = out.reshape(expected) if code == 0 else out
     if loss.grad_fn is not None:
         loss._fn.label = "NllLoss2DBackward0"  # torch's own operator for images
     return loss
+
+
+def _check_spatial(
+    input: Tensor, target: Tensor, weight: Tensor | None, expected: tuple[int, ...]
+) -> None:
+    """torch's refusals of classes and weights for inputs with places, in its order."""
+    fits = tuple(target.shape) == expected
+    if not fits and input.dim() != 4:
+        raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
+    if target.dim() != 3 and input.dim() == 4:
+        raise RuntimeError(
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension:"
+            f" {target.dim()}"
+        )
+    if weight is not None and weight.numel() != input.size(1):
+        raise RuntimeError("weight tensor should be defined either for all or no classes")
+    if not fits:
+        raise RuntimeError(
+            f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}"
+        )
 
 
 def _common_shape(input: Tensor, weight: Tensor) -> Any:

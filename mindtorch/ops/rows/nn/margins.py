@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ...._compat.unsupported_dtypes import halves_elsewhere
 from ...words import *
 from .gates import logsigmoid
@@ -140,6 +143,17 @@ def _refuse_targets(target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {scalar_name(target.dtype)}")
 
 
+@contextmanager
+def _refused_labels(text: str) -> Iterator[None]:
+    """RuntimeError of this text for a label that is no class."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "out of bounds" not in str(error):
+            raise
+        raise RuntimeError(text) from None
+
+
 def _slopes(weight: Tensor | None, target: Tensor, index: Tensor, like: Tensor) -> Tensor:
     """What each class's hinge counts, `[N, C]`: nothing of the right one."""
     wrong = aten.ones_like(like).scatter(1, index, 0.0) / like.size(1)
@@ -213,12 +227,8 @@ def multi_margin_loss(
             f"inconsistent weight size, expected {rows.size(1)} but got {list(weight.shape)}"
         )
     _refuse_targets(target)
-    try:
+    with _refused_labels("target out of range"):
         loss = aten._multi_margin(rows, target.reshape(-1), weight, p, margin)
-    except RuntimeError as error:
-        if "out of bounds" not in str(error):
-            raise
-        raise RuntimeError("target out of range") from None
     return reduced(loss.squeeze(0) if single else loss, reduction)
 
 
@@ -299,7 +309,8 @@ def multilabel_margin_loss(
         )
     _refuse_targets(target)
     labels = target.reshape(1, -1) if single else target
-    loss = aten._multilabel_margin(rows, labels)
+    with _refused_labels("argument #2 'target' is out of range"):
+        loss = aten._multilabel_margin(rows, labels)
     return reduced(loss.squeeze(0) if single else loss, reduction)
 
 
