@@ -187,12 +187,23 @@ def _record(rule: Formula, form: str) -> str:
     single = _single(op)
     # A shape that the kernel decides is in the result, not in the plan.
     outs = "(out._geom,)" if single else "plan.outs"
-    saved = "".join(_save(rule, read, form) + ", " for read in rule.saved)
+    # Hooks see results with their history, which the node is first.
+    late = form is _WATCHED and any(how == "result" for how, _ in rule.saved)
+    saved = "".join(
+        ("None" if late and read[0] == "result" else _save(rule, read, form)) + ", "
+        for read in rule.saved
+    )
     lines += [f"    out = plan.run({params})", _node_line(rule, outs, f"({saved})")]
     if single and not op.is_view:
         lines += ["    if plan.outs[0].dtype.category >= FLOAT:", "        out._fn = node"]
     else:
         lines += ["    attach(node, out, op)"]
+    if late:
+        parts = [
+            _save(rule, read, form) if read[0] == "result" else f"node.saved[{i}]"
+            for i, read in enumerate(rule.saved)
+        ]
+        lines += [f"    node.saved = ({', '.join(parts)},)"]
     return "\n".join([*lines, "    return out", ""])
 
 

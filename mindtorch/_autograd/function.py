@@ -37,6 +37,9 @@ class FunctionNode(Node):
 
     _function: Any
 
+    def _attributes(self) -> tuple[str, ...]:
+        return (*super()._attributes(), *(n for n in dir(type(self)) if n in vars(FunctionNode)))
+
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs; they are given back by `saved_tensors`, checked."""
         self.to_save = tensors
@@ -98,7 +101,7 @@ class FunctionNode(Node):
             ]
         function = self._function
         if LOCAL.pushing and not function.__module__.startswith(_PACKAGE):
-            return transposed(function, self, grads)
+            return transposed(function.jvp, self, grads)
         backward = function.backward
         if function.vjp is not Function.vjp:
             if backward is not Function.backward:
@@ -263,7 +266,7 @@ class Function:
         with plain():
             result = run_forward(cls, ctx, args, kwargs)
             result = _wrap_outputs(ctx, args, edges, result, recording)
-            moved = run_jvp(cls, ctx, tangents, args)
+            moved = run_jvp(cls.jvp, ctx, tangents, args)
         carry(result, moved)
         return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from .._tensor.tensor import Tensor
@@ -30,7 +30,7 @@ def _checked(what: str, value: object, name: str) -> tuple[Any, ...]:
             continue
         message = f"the given {what} has type {type(part)}."
         if several:
-            message = f"the value at index {i} in {message}"
+            message = f"the value at index {i} has type {type(part)}."
         raise TypeError(
             f"The {what} given to {name} must be either a Tensor or a tuple of Tensors"
             f" but {message}"
@@ -38,9 +38,9 @@ def _checked(what: str, value: object, name: str) -> tuple[Any, ...]:
     return parts
 
 
-def _vector(v: Any, tensors: tuple[Any, ...], several: bool) -> tuple[Any, ...]:
+def _vector(v: Any, tensors: tuple[Any, ...], several: bool, name: str) -> tuple[Any, ...]:
     """`v` as a tuple; RuntimeError in torch's words where it is of other sizes than `tensors`."""
-    vectors = _tuple(v)
+    vectors = _checked("v", v, name)
     if len(vectors) != len(tensors):
         if not several:
             raise RuntimeError("The given v should contain a single Tensor.")
@@ -67,22 +67,31 @@ def _refuse_constant(outs: tuple[Any, ...], strict: bool) -> None:
             )
 
 
-def _refuse_constant_slopes(slopes: Any) -> None:
-    """RuntimeError in torch's words where a strict Hessian's first derivatives are constant."""
+_CONSTANT = {
+    "grad_inputs": "The gradient with respect to input {i} is independent of the inputs of the"
+    " user-provided function. This is not allowed in strict mode.",
+    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function"
+    " with respect to input {i} is independent of the input. This is not allowed in strict mode."
+    " You should ensure that your function is twice differentiable and that the jacobian depends on"
+    " the inputs (this would be violated by a linear function for example).",
+}
+_UNUSED = {
+    "back": "The output of the user-provided function is independent of input {i}. This is not"
+    " allowed in strict mode.",
+    "back_trick": "The gradient with respect to the input is independent of entry {i} in the"
+    " grad_outputs when using the double backward trick to compute forward mode gradients. This is"
+    " not allowed in strict mode.",
+    "double_back": "The jacobian of the user-provided function is independent of input {i}. This is"
+    " not allowed in strict mode.",
+}
+
+
+def _refuse_constant_slopes(slopes: Any, what: str, strict: bool) -> None:
+    """RuntimeError in torch's words where a strict call's first derivatives are constant."""
     for i, slope in enumerate(slopes):
-        if slope is None:
-            raise RuntimeError(
-                f"The output of the user-provided function is independent of input {i}. This is not"
-                " allowed in strict mode."
-            )
-        if not slope.requires_grad:
-            raise RuntimeError(
-                "While computing the hessian, found that the jacobian of the user-provided function"
-                f" with respect to input {i} is independent of the input. This is not allowed in"
-                " strict mode. You should ensure that your function is twice differentiable and"
-                " that the jacobian depends on the inputs (this would be violated by a linear"
-                " function for example)."
-            )
+        if strict and (slope is None or not slope.requires_grad):
+            text = _UNUSED["back"] if slope is None else _CONSTANT[what]
+            raise RuntimeError(text.format(i=i))
 
 
 def _call(
@@ -102,18 +111,36 @@ def _call(
     return leaves, raw, outs
 
 
-def _filled(grads: Any, leaves: tuple[Tensor, ...]) -> list[Any]:
-    return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, grads, strict=True)]
+def _filled(
+    grads: Any, like: Sequence[Tensor], strict: bool = False, create_graph: bool = False,
+    stage: str = "back",
+) -> list[Any]:  # fmt: skip
+    """Zeros where there is no gradient; RuntimeError in torch's words where `strict` asks for one.
+
+    A strict call with `create_graph` asks that it depends on the inputs, too.
+    """
+    for i, value in enumerate(grads):
+        if strict and value is None:
+            raise RuntimeError(_UNUSED[stage].format(i=i))
+        if strict and create_graph and not value.requires_grad:
+            what = "hessian" if "double" in stage else "jacobian"
+            raise RuntimeError(
+                f"The {what} of the user-provided function is independent of input {i}. This is not"
+                " allowed in strict mode when create_graph=True."
+            )
+    return [aten.zeros_like(t) if g is None else g for t, g in zip(like, grads, strict=True)]
 
 
-def _gradients(outs: Any, leaves: Any, weights: Any, create_graph: bool) -> list[Any]:
-    pairs = [(o, w) for o, w in zip(outs, weights, strict=True) if o.requires_grad]
+def _gradients(outs: Any, leaves: Any, weights: Any, create_graph: bool) -> Sequence[Any]:
+    """Gradients of those outputs that have one; None for inputs that none depends on."""
+    pairs = [
+        (o, w) for o, w in zip(outs, weights, strict=True) if o is not None and o.requires_grad
+    ]
     if not pairs:
-        return _filled([None] * len(leaves), leaves)
+        return [None] * len(leaves)
     some, outputs = zip(*pairs, strict=True)
-    grads = grad(some, leaves, outputs, retain_graph=True, create_graph=create_graph,
-                 allow_unused=True)  # fmt: skip
-    return _filled(grads, leaves)
+    return grad(some, leaves, outputs, retain_graph=True, create_graph=create_graph,
+                allow_unused=True)  # fmt: skip
 
 
 def _recording(function: F) -> F:
@@ -134,8 +161,9 @@ def vjp(
             " with a single element."
         )
     several = isinstance(raw, tuple)
-    weights = [aten.ones_like(o) for o in outs] if v is None else _vector(v, outs, several)
-    vjps = _gradients(outs, leaves, weights, create_graph)
+    weights = [aten.ones_like(o) for o in outs] if v is None else _vector(v, outs, several, "vjp")
+    grads = _gradients(outs, leaves, weights, create_graph)
+    vjps = _filled(grads, leaves, strict, create_graph)
     return _detached(raw, create_graph), _like(inputs, vjps)
 
 
@@ -155,10 +183,14 @@ def jvp(
             " Tensor with a single element."
         )
     several = isinstance(inputs, tuple)
-    vectors = [aten.ones_like(t) for t in leaves] if v is None else _vector(v, leaves, several)
+    vectors = (
+        [aten.ones_like(t) for t in leaves] if v is None else _vector(v, leaves, several, "jvp")
+    )
     weights = tuple(aten.zeros_like(o).requires_grad_() for o in outs)
     pulled = _gradients(outs, leaves, weights, True)
-    product = _gradients(pulled, weights, vectors, create_graph)
+    _refuse_constant_slopes(pulled, "grad_inputs", strict)
+    moved = _gradients(pulled, weights, vectors, create_graph)
+    product = _filled(moved, outs, strict, create_graph, "back_trick")
     return _detached(raw, create_graph), _like(raw, product)
 
 
@@ -168,15 +200,21 @@ def _detached(value: Tensor, create_graph: bool) -> Tensor:
     return _like(value, [t.detach() for t in _tuple(value)])
 
 
-def _rows(out: Tensor, leaves: tuple[Tensor, ...], create_graph: bool) -> list[Any]:
-    """For each leaf, the gradients of every element of `out`, stacked."""
+def _rows(
+    number: int, out: Tensor, leaves: tuple[Tensor, ...], create_graph: bool, strict: bool
+) -> list[Any]:
+    """For each leaf, the gradients of every element of output `number`, stacked."""
     flat = aten.reshape(out, (-1,))
     jacobian_rows = []
     for i in range(flat.numel()):
         element = aten.select(flat, 0, i)
-        jacobian_rows.append(
-            _gradients((element,), leaves, (aten.ones_like(element),), create_graph)
-        )
+        grads = _gradients((element,), leaves, (aten.ones_like(element),), create_graph)
+        if strict and None in grads:
+            raise RuntimeError(
+                f"Output {number} of the user-provided function is independent of input"
+                f" {list(grads).index(None)}. This is not allowed in strict mode."
+            )
+        jacobian_rows.append(_filled(grads, leaves, strict, create_graph))
     per_input = []
     for k, leaf in enumerate(leaves):
         shape = (*out.shape, *leaf.shape)
@@ -203,14 +241,9 @@ def jacobian(
         )
     if strategy == "forward-mode" and create_graph:
         raise NotImplementedError(
-            "torch.autograd.functional.jacobian: `create_graph=True` and `strategy='forward-mode'`"
+            'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"`'
             " are not supported together (yet). Please either set `create_graph=False` or"
-            " `strategy='reverse-mode'`."
-        )
-    if strict and vectorize:
-        raise RuntimeError(
-            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not"
-            " supported together. Please either set `strict=False` or `vectorize=False`."
+            ' `strategy="reverse-mode"`.'
         )
     if strategy == "forward-mode" and not vectorize:
         raise NotImplementedError(
@@ -218,7 +251,13 @@ def jacobian(
             "only implemented for `vectorize=True`."
         )
     leaves, raw, outs = _call(func, inputs, create_graph, "jacobian", strict)
-    table = [_like(inputs, _rows(out, leaves, create_graph)) for out in outs]
+    if strict and vectorize:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not"
+            " supported together. Please either set `strict=False` or `vectorize=False`."
+        )
+    table = [_like(inputs, _rows(i, out, leaves, create_graph, strict))
+             for i, out in enumerate(outs)]  # fmt: skip
     return _like(raw, table)
 
 
@@ -232,21 +271,21 @@ def hessian(
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """The Hessian of a function with a scalar result."""
+    _checked("inputs", inputs, "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
     def first(*values: Any) -> tuple[Tensor, ...]:
         out = func(*values)
-        if not isinstance(out, Tensor) or out.numel() != 1:
-            raise RuntimeError(
-                "The Tensor returned by the function given to hessian should contain a single"
-                " element"
-            )
-        _refuse_constant((out,), strict)
-        first_grads = grad(out, values, create_graph=True, allow_unused=True)
-        if strict:
-            _refuse_constant_slopes(first_grads)
-        return tuple(_filled(first_grads, values))
+        outs = _checked("outputs of the user-provided function", out, "hessian")
+        _refuse_constant(outs, strict)
+        _refuse_several("hessian", out)
+        grads = _gradients(outs, values, [aten.ones_like(out)], True)
+        slopes = tuple(_filled(grads, values))
+        _refuse_constant_slopes(slopes, "jacobian", strict)
+        return slopes
 
-    table = jacobian(first, inputs, create_graph)
+    table = jacobian(first, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return table if isinstance(inputs, tuple | list) else table[0]
 
 
@@ -268,6 +307,16 @@ def vhp(
     return _second("vhp", func, inputs, v, create_graph, strict)
 
 
+def _refuse_several(name: str, raw: Any) -> None:
+    """RuntimeError in torch's words for a result that is not one number."""
+    if isinstance(raw, tuple):
+        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+    if raw.numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {name} should contain a single element"
+        )
+
+
 def _second(
     name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
 ) -> tuple[Any, Any]:
@@ -276,16 +325,12 @@ def _second(
             "The vector v can only be None if the input to the user-provided function is a single"
             " Tensor with a single element."
         )
-    vectors = None if v is None else _vector(v, _tuple(inputs), isinstance(inputs, tuple))
+    vectors = None if v is None else _vector(v, _tuple(inputs), isinstance(inputs, tuple), name)
     leaves, raw, outs = _call(func, inputs, create_graph, name, strict)
-    if len(outs) != 1 or isinstance(raw, tuple):
-        raise RuntimeError(f"The function given to {name} should return a single Tensor")
-    if outs[0].numel() != 1:
-        raise RuntimeError(
-            f"The Tensor returned by the function given to {name} should contain a single element"
-        )
+    _refuse_several(name, raw)
     vectors = tuple(aten.ones_like(t) for t in leaves) if vectors is None else vectors
-    first = grad(outs[0], leaves, create_graph=True, allow_unused=True)
+    first = _gradients(outs, leaves, [aten.ones_like(outs[0])], True)
+    _refuse_constant_slopes(first, "jacobian", strict)
     pairs = [(g, w) for g, w in zip(first, vectors, strict=True) if g is not None]
     product = [(g * w).sum() for g, w in pairs if g.requires_grad]
     grads = _filled(
@@ -293,5 +338,8 @@ def _second(
         if product
         else [None] * len(leaves),
         leaves,
+        strict,
+        create_graph,
+        "double_back",
     )
     return _detached(raw, create_graph), _like(inputs, grads)

@@ -18,6 +18,7 @@ class Local(threading.local):
     """This thread's modes."""
 
     grad = True
+    multithreading = True
     inference = False
     functionalize = 0
     include = 0
@@ -197,6 +198,22 @@ class inference_mode(ContextDecorator):  # noqa: N801 - torch's name
         finally:
             LOCAL.inference, LOCAL.grad = previous
             MODES.active -= 1
+
+
+class set_multithreading_enabled(StepScope):  # noqa: N801 - torch's name
+    """Whether backward may use several threads: here it uses one, whatever is said."""
+
+    __module__ = "mindtorch.autograd.grad_mode"
+
+    def __init__(self, mode: bool):
+        self.mode = mode
+        self.previous, LOCAL.multithreading = LOCAL.multithreading, mode
+
+    def steps(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            LOCAL.multithreading = self.previous
 
 
 def is_grad_enabled() -> bool:

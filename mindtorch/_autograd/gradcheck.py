@@ -31,46 +31,114 @@ def gradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
     check_forward_ad: bool = False,
     check_backward_ad: bool = True,
-    **_: object,
+    fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
     """Whether gradients of `func` agree with differences of step `eps` (float64 inputs).
 
     With `check_forward_ad` tangents are looked at too, without `check_backward_ad` they alone.
+    GradcheckError, or False without `raise_exception`, where they differ, or where two passes
+    differ by more than `nondet_tol`. Every element is looked at, with `fast_mode` too.
     """
     if not check_forward_ad and not check_backward_ad:
         raise AssertionError(
-            "Expected at least one of check_forward_ad and check_backward_ad to be True"
+            "Expected at least one of check_forward_ad or check_backward_ad to be True"
         )
+    for batched, needs, what in (
+        (check_batched_grad, check_backward_ad, ("check_batched_grad", "check_backward_ad")),
+        (check_batched_forward_grad, check_forward_ad,
+         ("check_batched_forward_grad", "check_forward_ad")),
+    ):  # fmt: skip
+        if batched and not needs:
+            raise AssertionError(f"Setting {what[0]}=True requires {what[1]} to be True")
     arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    try:
+        _check(func, arguments, eps, atol, rtol, nondet_tol, check_forward_ad, check_backward_ad)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _check(
+    func: Callable[..., Any], arguments: Sequence[Any], eps: float, atol: float, rtol: float,
+    nondet_tol: float, check_forward_ad: bool, check_backward_ad: bool,
+) -> None:  # fmt: skip
+    _refuse_overlap(arguments)
+    _warn_of_precision(arguments)
     if not any(isinstance(t, Tensor) and t.requires_grad for t in arguments):
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have"
             " requires_grad=True."
         )
-    _warn_of_precision(arguments)
-    differentiable = any(o.requires_grad for o in _outputs(func, arguments))
+    result = func(*arguments)
+    outs = result if isinstance(result, tuple | list) else (result,)
+    differentiable = [o for o in outs if o.requires_grad]
+    if any(o.is_sparse for o in differentiable):
+        raise ValueError(
+            "Sparse output is not supported at gradcheck yet. Please call"
+            " to_dense(masked_grad=...) on the output of fn for gradcheck."
+        )
     for number, tensor in enumerate(arguments):
         if not isinstance(tensor, Tensor) or not tensor.requires_grad:
             continue
         slopes = _numeric(func, arguments, tensor, eps)
         if not differentiable and any(s.any() for s in slopes):
-            if not raise_exception:
-                return False
             raise GradcheckError("Numerical gradient for function expected to be zero")
-        pairs = _by_backward(func, arguments, number, slopes) if check_backward_ad else []
+        pairs = (
+            _by_backward(func, arguments, number, slopes, nondet_tol) if check_backward_ad else []
+        )
         if check_forward_ad:
             forward = _forward(func, arguments, number)
             pairs += [(k, " computed with forward mode", "", row, slopes[k])
                       for k, row in forward.items()]  # fmt: skip
         for k, way, part, analytic, numeric in pairs:
-            if np.allclose(analytic, numeric, rtol, atol):
-                continue
-            if not raise_exception:
-                return False
-            raise GradcheckError(_mismatch(f"{part}Jacobian{way}", k, number, analytic, numeric))
-    return True
+            if not np.allclose(analytic, numeric, rtol, atol):
+                raise GradcheckError(
+                    _mismatch(f"{part}Jacobian{way}", k, number, analytic, numeric)
+                )
+
+
+def _refuse_overlap(arguments: Sequence[Any]) -> None:
+    for number, value in enumerate(arguments):
+        if not (isinstance(value, Tensor) and value.requires_grad) or value.is_sparse:
+            continue
+        pairs = zip(value.stride(), value.shape, strict=True)
+        if any(stride <= 0 and size > 1 for stride, size in pairs):
+            raise RuntimeError(
+                f"The {number}th input has a dimension with stride 0. gradcheck only supports"
+                " inputs that are non-overlapping to be able to compute the numerical gradients"
+                " correctly. You should call .contiguous on the input before passing it to"
+                " gradcheck."
+            )
+
+
+_REENTRANT = """Backward is not reentrant, i.e., running backward with same input and grad_output \
+multiple times gives different values, although analytical gradient matches numerical gradient.\
+The tolerance for nondeterminism was {}.
+
+NOTE: If your op relies on non-deterministic operations i.e., it is listed here:
+https://pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
+this failure might be expected.
+
+If you are adding a new operator, please file an issue and then use one of the
+workarounds. The workaround depends on how your test invokes gradcheck/gradgradcheck.
+If the test
+- manually invokes gradcheck/gradgradcheck, then call gradcheck/gradgradcheck
+  with `nondet_tol=<tol>` as a keyword argument.
+- is OpInfo-based (e.g., in test_ops_gradients.py), then modify the OpInfo for the test
+  to have `gradcheck_nondet_tol=<tol>`.
+- is a Module test (e.g., in common_nn.py), then modify the corresponding
+  module_test entry to have `gradcheck_nondet_tol=<tol>`
+"""
 
 
 def _warn_of_precision(arguments: Sequence[Any]) -> None:
@@ -128,8 +196,9 @@ def _numeric(
 
 
 def _by_backward(
-    func: Callable[..., Any], arguments: Sequence[Any], number: int, slopes: list[Array]
-) -> list[tuple[int, str, str, Array, Array]]:
+    func: Callable[..., Any], arguments: Sequence[Any], number: int, slopes: list[Array],
+    nondet_tol: float,
+) -> list[tuple[int, str, str, Array, Array]]:  # fmt: skip
     """(output, "", part, Jacobian, differences) of the outputs that record gradients.
 
     The gradient of a real number by a complex z = x + iy is its slope by x plus i times that by y;
@@ -146,6 +215,9 @@ def _by_backward(
                 slope = slope[0::2] + 1j * slope[1::2]
             text = f"While considering the {name} part of complex outputs only, " if name else ""
             analytic = _analytic(part(out) if part else out, tensor)
+            again = _analytic(part(out) if part else out, tensor)
+            if analytic.size and np.abs(analytic - again).max() > nondet_tol:
+                raise GradcheckError(_REENTRANT.format(nondet_tol))
             pairs.append((k, "", text, analytic, slope))
     return pairs
 

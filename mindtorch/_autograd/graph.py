@@ -10,7 +10,7 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .codegen import edge
 from .grad_mode import LOCAL, MODES
-from .node import GradientEdge, Handle, Node, public_node
+from .node import GradientEdge, Handle, Node, public_node, refuse_uncallable
 from .scope import StepScope
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
@@ -26,6 +26,7 @@ class saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
 
     def steps(self) -> Iterator[None]:
         before = LOCAL.pack
+        refuse_uncallable("_push_saved_tensors_default_hooks", self.hooks)
         try:
             MODES.active += 1
             LOCAL.pack = (*before, self.hooks)
@@ -72,7 +73,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The node and output number that this tensor's gradient goes to."""
-    input_edge = edge(tensor)
+    input_edge = edge(tensor) if tensor.requires_grad else None
     if input_edge is None:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not require"
@@ -181,7 +182,28 @@ class _FrozenHooks(tuple[Any, ...]):
 
 
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - torch's name
-    """Inside, tensors saved for backward may be written to: what was saved is copied first."""
+    """Inside, tensors saved for backward may be written to: what was saved is copied first.
+
+    RuntimeError inside of another; AssertionError where backward runs outside.
+    """
 
     def __init__(self) -> None:
-        super().__init__(lambda tensor: tensor.detach().clone(), lambda saved: saved)
+        self.active = False
+        super().__init__(lambda tensor: tensor.detach().clone(), self._unpack)
+
+    def _unpack(self, saved: Tensor) -> Tensor:
+        if not self.active:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin"
+                " which the graph was originally recorded."
+            )
+        return saved
+
+    def steps(self) -> Iterator[None]:
+        if any(getattr(h[1], "__func__", None) is type(self)._unpack for h in LOCAL.pack):
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        try:
+            self.active = True
+            yield from super().steps()
+        finally:
+            self.active = False

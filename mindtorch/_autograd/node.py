@@ -126,11 +126,22 @@ class Node(NodeSlots):
 
     def __call__(self, *grads: Tensor | None) -> Any:
         """Gradients for `next_functions` from those of the outputs; a single one as it is."""
+        if len(grads) != len(self.outs):
+            raise TypeError(f"expected {len(self.outs)} arguments, got {len(grads)} instead")
         for i, value in enumerate(grads):
             if not (value is None or isinstance(value, Tensor)):
                 raise TypeError(f"argument {i} is not a Variable")
         results = tuple(self.apply(list(grads)))
         return results[0] if len(results) == 1 else results
+
+    requires_grad = True
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(object()), *self._attributes(), *_PUBLIC]
+
+    def _attributes(self) -> tuple[str, ...]:
+        """What `dir` shows beside what all nodes have."""
+        return tuple(n for n in vars(self) if not n.startswith("_"))
 
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(grad_inputs, grad_outputs)` after this node is applied."""
@@ -145,6 +156,10 @@ class Node(NodeSlots):
         return Handle(self.prehooks, hook)
 
 
+_PUBLIC = (
+    "_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr", "metadata",
+    "name", "next_functions", "register_hook", "register_prehook", "requires_grad",
+)  # fmt: skip
 _CLASSES: dict[tuple[type, str], type] = {}
 
 
@@ -202,8 +217,8 @@ class Packed:
 
     __slots__ = ("edge", "packed", "unpack_hook")
 
-    def __init__(self, tensor: Tensor, hooks: Any):
-        self.edge = (tensor._fn, tensor._nr)
+    def __init__(self, tensor: Tensor, hooks: Any, number: int | None):
+        self.edge = (None, 0) if number is not None else (tensor._fn, tensor._nr)
         version = tensor._storage.value
         with no_grad():
             self.packed = hooks[0](tensor)
@@ -231,7 +246,7 @@ class Packed:
 def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
     """`tensor` with its version; an output (`number`) is kept without its node: no cycle."""
     if LOCAL.pack:
-        return (Packed(tensor, LOCAL.pack[-1]), 0, number)
+        return (Packed(tensor, LOCAL.pack[-1], number), 0, number)
     if tensor._fn is INFERENCE:
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in"
@@ -266,16 +281,31 @@ _HOOKED_BEFORE = (
 )
 
 
+def refuse_uncallable(
+    name: str, hooks: tuple[Any, ...], receiver: str = "", shown_receiver: str = ""
+) -> None:
+    """TypeError in torch's words for hooks of saved tensors that are not two functions."""
+    if len(hooks) == 2 and all(map(callable, hooks)):
+        return
+    raise TypeError(
+        f"{name}(): incompatible function arguments. The following argument types are supported:\n"
+        f"    1. ({receiver}arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None"
+        f"\n\nInvoked with: {shown_receiver}{', '.join(map(repr, hooks))}"
+    )
+
+
 class SavedTensor:
     """What a node keeps at a place: hooks may stand before it, once."""
 
     def __init__(self, node: Node, place: int):
         self._node, self._place = node, place
 
-    def register_hooks(
-        self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
-    ) -> None:
-        """Keep what `pack_hook` makes of the tensor; `unpack_hook` makes it again when read."""
+    def register_hooks(self, *hooks: Callable[..., Any]) -> None:
+        """`(pack_hook, unpack_hook)`: keep what the first makes of the tensor; the second makes it
+        again when read."""
+        refuse_uncallable(
+            "register_hooks", hooks, "self: torch._C._autograd.SavedTensor, ", f"{self!r}, "
+        )
         node = self._node
         if node.saved is None:
             raise RuntimeError(_FREED_BEFORE_HOOKS)
@@ -283,7 +313,7 @@ class SavedTensor:
         if tensor.__class__ is Packed:
             raise RuntimeError(_HOOKED_BEFORE)
         saved = list(node.saved)
-        saved[self._place] = (Packed(tensor, (pack_hook, unpack_hook)), 0, number)
+        saved[self._place] = (Packed(tensor, hooks, number), 0, number)
         node.saved = tuple(saved)
 
     @property
@@ -377,6 +407,9 @@ class AccumulateGrad(Node):
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
+
+    def _attributes(self) -> tuple[str, ...]:
+        return ("variable",)
 
     @property
     def variable(self) -> Tensor | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from .._tensor.geometry import Geometry
@@ -12,14 +12,16 @@ from .codegen import edge
 from .forward import refuse_sizes, set_tangent, tangent_of
 from .node import Node
 
+Jvp = Callable[..., object]
+
 
 class FunctionCall(Protocol):
     """What is asked of the node of a Function's call."""
 
     materialize_grads: bool
     saved_for_forward: tuple[Any, ...]
-    saved: Any
-    edges: Any
+    saved: object
+    edges: Sequence[tuple[Node, int] | None]
     geoms: tuple[Geometry | None, ...]
 
 
@@ -28,23 +30,23 @@ def tangents_of(args: Sequence[Any]) -> list[Any]:
     return [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
 
 
-def run_jvp(cls: Any, ctx: FunctionCall, tangents: list[Any], args: Sequence[Any]) -> list[Any]:
+def run_jvp(jvp: Jvp, ctx: FunctionCall, tangents: list[Any], args: Sequence[Any]) -> list[Any]:
     """What the user's `jvp` says of the outputs; missing tangents are zeros if the node says so."""
     if ctx.materialize_grads:
         tangents = [
             aten.zeros_like(a) if t is None and isinstance(a, Tensor) else t
             for a, t in zip(args, tangents, strict=True)
         ]
-    return _called(cls, ctx, tangents)
+    return _called(jvp, ctx, tangents)
 
 
-def _called(cls: Any, ctx: FunctionCall, tangents: Sequence[Any]) -> list[Any]:
+def _called(jvp: Jvp, ctx: FunctionCall, tangents: Sequence[Any]) -> list[Any]:
     saved, ctx.saved = (
         ctx.saved,
         tuple(None if t is None else (t, t._storage.value, None) for t in ctx.saved_for_forward),
     )
     try:
-        moved = cls.jvp(ctx, *tangents)
+        moved = jvp(ctx, *tangents)
     finally:
         ctx.saved = saved
     products = list(moved) if isinstance(moved, tuple | list) else [moved]
@@ -55,7 +57,7 @@ def _called(cls: Any, ctx: FunctionCall, tangents: Sequence[Any]) -> list[Any]:
     return products
 
 
-def carry(result: Any, moved: list[Any]) -> None:
+def carry(result: object, moved: list[Any]) -> None:
     """Give the outputs their tangents; RuntimeError in torch's words for those of other sizes."""
     outs = result if isinstance(result, tuple) else (result,)
     if len(moved) != len(outs):
@@ -75,13 +77,13 @@ class Transposed(Node):
     `torch.func.jvp` derives a product that is linear in its vectors by these.
     """
 
-    def __init__(self, cls: Any, ctx: FunctionCall, vectors: Sequence[Tensor]):
+    def __init__(self, jvp: Jvp, ctx: FunctionCall, vectors: Sequence[Tensor]):
         super().__init__()
-        self._cls, self._ctx = cls, ctx
+        self._jvp, self._ctx = jvp, ctx
         self.edges = tuple(edge(v) for v in vectors)
         self.outs = tuple(g for g, e in zip(ctx.geoms, ctx.edges, strict=True) if e is not None)
 
-    def apply(self, grads: list[Any]) -> Any:
+    def apply(self, grads: list[Any]) -> list[Any]:
         ctx, incoming = self._ctx, iter(grads)
         tangents = [None if e is None else next(incoming) for e in ctx.edges]
         if ctx.materialize_grads:
@@ -89,7 +91,7 @@ class Transposed(Node):
                 _zeros(geom) if geom is not None and tangent is None else tangent
                 for geom, tangent in zip(ctx.geoms, tangents, strict=True)
             ]
-        return _called(self._cls, ctx, tangents)
+        return _called(self._jvp, ctx, tangents)
 
 
 def _zeros(geom: Geometry) -> Tensor:
@@ -97,9 +99,9 @@ def _zeros(geom: Geometry) -> Tensor:
     return zeros
 
 
-def transposed(cls: Any, ctx: FunctionCall, vectors: Sequence[Tensor]) -> list[Tensor | None]:
+def transposed(jvp: Jvp, ctx: FunctionCall, vectors: Sequence[Tensor]) -> list[Tensor | None]:
     """Zeros for each input of a Function's call, of which the derivative by `vectors` is known."""
-    node = Transposed(cls, ctx, vectors)
+    node = Transposed(jvp, ctx, vectors)
     results: list[Tensor | None] = [None] * len(ctx.edges)
     places = [i for i, e in enumerate(ctx.edges) if e is not None]
     for number, place in enumerate(places):

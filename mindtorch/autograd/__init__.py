@@ -1,11 +1,19 @@
 """Owns `torch.autograd`: a view of `_autograd` under torch's names."""
 
 import importlib as _importlib
+import sys as _sys
+from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
 from .._autograd import graph
 from .._autograd.function import Function, once_differentiable
-from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .._autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from .._autograd.surface import backward, grad
 from .._tensor.tensor import Tensor as Variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -20,11 +28,29 @@ def _disable_profiler() -> None:
     """Nothing: a profiler ends with its context."""
 
 
+def _checking(name: str) -> _Any:
+    package = __package__.rpartition(".")[0]
+    return getattr(_importlib.import_module("._autograd.gradcheck", package), name)
+
+
+class _Module(_ModuleType):
+    """The import of the module `gradcheck` leaves the function of its name in place."""
+
+    @property
+    def gradcheck(self) -> _Any:
+        return _checking("gradcheck")
+
+    @gradcheck.setter
+    def gradcheck(self, module: object) -> None:
+        pass
+
+
+_sys.modules[__name__].__class__ = _Module
+
+
 def __getattr__(name: str) -> _Any:
-    if name in ("gradcheck", "gradgradcheck"):
-        return getattr(
-            _importlib.import_module("._autograd.gradcheck", __package__.rpartition(".")[0]), name
-        )
+    if name == "gradgradcheck":
+        return _checking(name)
     if name in ("function", "functional", "grad_mode"):
         return _importlib.import_module("._autograd." + name, __package__.rpartition(".")[0])
     if name in ("forward_ad", "profiler"):
@@ -34,4 +60,4 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "graph",
            "inference_mode", "no_grad", "once_differentiable", "set_detect_anomaly",
-           "set_grad_enabled"]  # fmt: skip
+           "set_grad_enabled", "set_multithreading_enabled"]  # fmt: skip

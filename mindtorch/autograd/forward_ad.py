@@ -93,12 +93,18 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to"
             " enter_dual_level() first."
         )
-    refuse_whole("primal", tensor)
-    refuse_whole("tangent", tangent)
+    for name, value in (("primal", tensor), ("tangent", tangent)):
+        value.is_floating_point()  # AttributeError for what is no tensor
+        refuse_whole(name, value)
     if tangent_of(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the"
             " same level 0 is not supported."
+        )
+    if tangent_of(tangent) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not"
+            " supported."
         )
     refuse_sizes(tensor, tangent)
     with plain():

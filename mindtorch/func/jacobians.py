@@ -80,7 +80,7 @@ def _rows(outs: list[Any], spec: TreeSpec, product: Callable[..., Any], k: int) 
     return tuple(tree_unflatten(columns, inner))
 
 
-def _column_major(row: Any, rank: int) -> Any:
+def _column_major(row: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
     """Jacobians with the memory layout of forward mode: an input's element after the other."""
 
     def laid_out(jacobian: Tensor) -> Tensor:
@@ -88,7 +88,8 @@ def _column_major(row: Any, rank: int) -> Any:
         inner = jacobian.permute(*dims[rank:], *dims[:rank]).contiguous()
         return inner.permute(*dims[len(dims) - rank :], *dims[: len(dims) - rank])
 
-    return tree_map_only(Tensor, laid_out, row)
+    columns: tuple[Any, ...] = tree_map_only(Tensor, laid_out, row)
+    return columns
 
 
 def jacfwd(

@@ -295,8 +295,8 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """The same tensors without history, and with the same wish for gradients."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
-            "Only tuple of tensors is supported. Got Unsupported input type: ",
-            type(inputs).__name__,
+            "Only tuple of tensors is supported. Got Unsupported input type: "
+            f"{type(inputs).__name__}"
         )
     return tuple(
         x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
@@ -364,7 +364,8 @@ def checkpoint_sequential(
     if kwargs.keys() - {"preserve_rng_state"}:
         raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
     steps = list(functions.children()) if hasattr(functions, "children") else functions
-    size = max(1, len(steps) // segments)
+    size = len(steps) // segments
+    range(0, len(steps), size)  # ValueError for more segments than steps
     start = 0
     for _ in range(segments - 1):
         part = _chain(steps[start : start + size])

@@ -1,5 +1,7 @@
 """Autograd does what torch's does: in place, through views, hooks, modes and errors."""
 
+import importlib
+
 import pytest
 from agreement import agree
 
@@ -719,6 +721,77 @@ def backward_and_vjp_are_two_names_for_one(t):
     Both.apply(x).sum().backward()
     Both.backward = staticmethod(lambda ctx, grad: grad)
     return x.grad, Both.apply(x).sum().backward()
+
+
+ROWS = """
+jacobian(lambda a: (a, 3), x)
+jacobian(lambda a, b: a * 2, (x, x), strict=True)
+jacobian(lambda a: a * 2, x, strict=True, create_graph=True)
+hessian(lambda a: (a, a), x)
+hessian(lambda a: a.sum(), x, strict=True)
+hessian(lambda a: (a**3).sum(), x, outer_jacobian_strategy="forward-mode")
+hessian(lambda a: (a**3).sum(), x, outer_jacobian_strategy="sideways")
+hessian(lambda a: t.ones(1), x)
+vjp(lambda a: a * 2, x, 3)
+vjp(lambda a, b: a * 2, (x, x), x, strict=True)
+jvp(lambda a: a * 2, x, x, strict=True, create_graph=True)
+vhp(lambda a: (a * 2).sum(), x, x, strict=True)
+vhp(lambda a: (a**2).sum(), x, x, strict=True, create_graph=True)
+hvp(lambda a, b: (a**2).sum() * b.prod(), (x, x), (x, x), strict=True)
+gradcheck(lambda a: 3, d)
+gradcheck(t.exp, d, foo=1)
+gradcheck(t.exp, d, check_backward_ad=False)
+gradcheck(t.exp, d, check_batched_forward_grad=True)
+gradcheck(t.exp, d[:1].expand(3))
+gradcheck(lambda a: a.to_sparse(), d)
+gradcheck(Noisy.apply, d)
+gradcheck(Noisy.apply, d, raise_exception=False)
+[importlib.import_module(t.__name__ + ".autograd.gradcheck") and 1, t.autograd.gradcheck(t.exp, d)]
+d.exp().grad_fn()
+[n for n in dir(d.exp().grad_fn) if n[:2] != "__"]
+t.autograd.graph.register_multi_grad_hook((x,), print)
+hooks(3, 4).__enter__()
+texts_of_saved(lambda a: a.exp() * a)
+mutable().__enter__()
+make_dual(x, make_dual(x, x))
+make_dual(x, 3)
+t.utils.checkpoint.detach_variable(x)
+t.utils.checkpoint.checkpoint_sequential([t.nn.Tanh()], 2, d, use_reentrant=False)
+""".strip().splitlines()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("row", ROWS)
+def test_functions_of_functions_agree_with_torch(row):
+    def run(t):
+        class Noisy(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.exp()
+
+            @staticmethod
+            def backward(ctx, grad):
+                return t.rand_like(grad)
+
+        def texts_of_saved(f):
+            texts = []
+            with t.autograd.graph.saved_tensors_hooks(lambda s: texts.append(repr(s)), lambda s: s):
+                f(leaf(t))
+            return texts
+
+        for module in ("autograd.forward_ad", "autograd.functional", "utils.checkpoint"):
+            importlib.import_module(f"{t.__name__}.{module}")
+        functional = t.autograd.functional
+        d = t.tensor([0.5, 2, 3], dtype=t.float64, requires_grad=True)
+        names = vars(functional)
+        graph, dual = t.autograd.graph, t.autograd.forward_ad
+        with dual.dual_level(), graph.allow_mutation_on_saved_tensors():
+            return eval(row, {**names, "importlib": importlib, "t": t, "x": t.ones(2), "d": d, "Noisy": Noisy,
+                "gradcheck": t.autograd.gradcheck, "hooks": graph.saved_tensors_hooks,
+                "mutable": graph.allow_mutation_on_saved_tensors, "make_dual": dual.make_dual,
+                "texts_of_saved": texts_of_saved})  # fmt: skip
+
+    agree(run)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,0 +1,17 @@
+"""torch._functorch.eager_transforms: transforms that libraries import from there."""
+
+from mindtorch.func.derivatives import grad, grad_and_value, jvp, linearize, vjp
+from mindtorch.func.functions import functionalize
+from mindtorch.func.jacobians import hessian, jacfwd, jacrev
+
+__all__ = [
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "vjp",
+]
