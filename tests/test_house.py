@@ -44,13 +44,14 @@ NO_NAMES_OF_FILES = frozenset((
 MOST_FEELINGS = 40
 MOST_FEELINGS_OF_MODULES = 0
 # Classes of one name in several modules: torch's own (its modules of integers are named as those of
-# floats), what stands beside them in the bindings, and the lock of two packages that may not import
-# each other.
+# floats), what torch_npu and the bindings call by the same name, and the lock of two packages that
+# may not import each other.
 ONE_NAME = frozenset((
-    "Attribute", "Buffer", "Conv1d", "Conv2d", "Conv3d", "DispatchKey", "Dropout", "Event", "GRU",
-    "GRUCell", "GradScaler", "Graph", "Identity", "LSTM", "LSTMCell", "Linear", "LinearReLU",
-    "Lock", "Node", "Partition", "RNNBase", "RNNCell", "RNNCellBase", "Stream", "Tensor",
-    "Transformer", "_ConvNd", "autocast", "device", "profile",
+    "Attribute", "Buffer", "ChannelShuffle", "Conv1d", "Conv2d", "Conv3d", "DispatchKey",
+    "Dropout", "Event", "Format", "GRU", "GRUCell", "GradScaler", "Graph", "Identity", "LSTM",
+    "LSTMCell", "Linear", "LinearReLU", "Lock", "Node", "Partition", "ProfilerActivity", "RNNBase",
+    "RNNCell", "RNNCellBase", "Stream", "Tensor", "Transformer", "_ConvNd", "autocast", "device",
+    "profile",
 ))  # fmt: skip
 
 

@@ -53,7 +53,7 @@ from .slow import plans_of
 _BODY = """\
 def {name}({params}):
 {prelude}    try:
-{key}        plan = plans[key]
+{key}        plan = plans[key_]
     except (KeyError, AttributeError, TypeError):
         plan = None
     if plan is None:
@@ -69,7 +69,7 @@ def {name}({params}):
 _INPLACE = """\
 def {name}({params}):
 {prelude}    try:
-{key}        plan = plans[key]
+{key}        plan = plans[key_]
     except (KeyError, AttributeError, TypeError):
         plan = None
     if plan is None:

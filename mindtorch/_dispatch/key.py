@@ -52,7 +52,7 @@ def key_of(op: Op, args: Sequence[Any]) -> Any:
 def key_source(op: Op) -> str:
     """The function `key` of an op's arguments, which an entry's source has beside it."""
     names = ", ".join(a.name for a in op.schema.args)
-    return f"def key({names}):\n    if True:\n{key_lines(op)}        return key\n"
+    return f"def key({names}):\n    if True:\n{key_lines(op)}        return key_\n"
 
 
 def defaults(op: Op) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _assign(parts: tuple[list[str], list[str]], indent: int) -> str:
     keys, fns = parts
     pad = " " * indent
     key = keys[0] if len(keys) == 1 else f"({', '.join(keys)},)" if keys else "None"
-    return f"{pad}key = {key}\n{pad}fn = {' or '.join(fns) or 'None'}\n"
+    return f"{pad}key_ = {key}\n{pad}fn = {' or '.join(fns) or 'None'}\n"
 
 
 def _parts(args: tuple[SchemaArgument, ...], bound: dict[str, Any]) -> tuple[list[str], list[str]]:

@@ -15,7 +15,7 @@ from weakref import WeakSet
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL
-from .._tensor.device import DeviceLike, resolve
+from .._tensor.device import STANDING_IN, DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.locks import Lock
 from .._tensor.recording import unrepeatable
@@ -64,6 +64,8 @@ class Generator:
 
     def __init__(self, device: DeviceLike = "cpu"):
         self.device: Device = Device(device)
+        if self.device.type in STANDING_IN:
+            self.device = resolve(self.device)
         if self.device.type == "cuda":
             raise RuntimeError(
                 "Cannot get CUDA generator without ATen_cuda library. PyTorch splits its backend"

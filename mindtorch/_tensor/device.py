@@ -158,9 +158,15 @@ def resolve(value: DeviceLike | None) -> device:
         return CPU
     if resolved.type == "meta":
         return META
+    if resolved.type in STANDING_IN:
+        return resolve(device(STANDING_IN[resolved.type], resolved.index))
     if resolved.type in ELSEWHERE:
         _refuse(resolved)
     return resolved
+
+
+# Types of devices whose tensors are of another: see torch_npu.contrib.transfer_to_npu.
+STANDING_IN: dict[str, str] = {}
 
 
 def _refuse(target: device) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES, ContextDecorator
 from .._tensor import dtype as dt
+from .._tensor.device import STANDING_IN
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from .grad_scaler import GradScaler
@@ -75,6 +76,7 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         self._cache_enabled = (
             is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         )
+        device_type = STANDING_IN.get(device_type, device_type)
         self.device_type, self.asked_dtype = device_type, dtype
         self.dtype = dtype or DEFAULTS.get(device_type, dt.float16)
         self.enabled = enabled and self._has_casts()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .._autograd.scope import StepScope
@@ -44,6 +44,7 @@ from .._random import generator as _random
 from .._tensor import device as _device
 from .._tensor.device import DeviceLike
 from .._tensor.device import device as Device
+from .config import config, is_jit_compile_false, set_compile_mode, set_option
 from .graphs import NPUGraph, make_graphed_callables
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "NPUGraph",
     "Stream",
     "StreamContext",
+    "config",
     "conv",
     "current_device",
     "current_stream",
@@ -62,6 +64,7 @@ __all__ = [
     "get_device_name",
     "get_device_properties",
     "get_rng_state",
+    "get_rng_state_all",
     "graph",
     "host_syncs",
     "init",
@@ -70,6 +73,7 @@ __all__ = [
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "is_jit_compile_false",
     "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
@@ -89,8 +93,10 @@ __all__ = [
     "set_compile_mode",
     "set_deterministic_level",
     "set_device",
+    "set_option",
     "set_per_process_memory_fraction",
     "set_rng_state",
+    "set_rng_state_all",
     "set_stream",
     "stream",
     "synchronize",
@@ -209,14 +215,6 @@ def seed_all() -> None:
     manual_seed_all(initial_seed())
 
 
-def set_compile_mode(*, jit_compile: bool = False) -> None:
-    """Whether operators are compiled for their shapes, as in torch_npu; ACLNN's never are, so that
-    there is nothing to switch. TypeError for another class.
-    """
-    if not isinstance(jit_compile, bool):
-        raise TypeError(f"jit_compile should be of bool type, but got {type(jit_compile)}")
-
-
 def initial_seed() -> int:
     """The seed of the current device's default generator."""
     return _random.default_generator("npu").initial_seed()
@@ -225,6 +223,17 @@ def initial_seed() -> int:
 def get_rng_state(device: Device | str | int | None = "npu") -> Any:
     """The state of a device's default generator, as a uint8 tensor."""
     return _random.default_generator(f"npu:{index_of(device)}").get_state()
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of all devices' default generators."""
+    return [get_rng_state(f"npu:{index}") for index in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Put all devices' default generators into states."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, f"npu:{index}")
 
 
 def set_rng_state(new_state: Any, device: Device | str | int | None = "npu") -> None:
@@ -242,11 +251,6 @@ def __getattr__(name: str) -> Any:
         from .._backends.npu.memory import AclOutOfMemoryError
 
         return AclOutOfMemoryError
-    if name == "amp":
-        return importlib.import_module(".amp", __name__)
-    if name.startswith("npu_"):
-        from . import fused as _fused
-
-        if name in _fused.__all__:
-            return getattr(_fused, name)
+    if name in ("amp", "memory", "mstx", "utils"):
+        return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'mindtorch.npu' has no attribute '{name}'")

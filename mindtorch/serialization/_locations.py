@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from .._tensor import dtype as dt
-from .._tensor.device import CPU, META, resolve
+from .._tensor.device import CPU, META, STANDING_IN, resolve
 from .._tensor.device import device as Device
 from .._tensor.geometry import geometry
 from .._tensor.storage import MetaMemory, Storage, TypedStorage, UntypedStorage
@@ -56,6 +56,7 @@ def _tag(storage: Face) -> str:
 
 def _restore(storage: UntypedStorage, location: str) -> UntypedStorage | None:
     kind = location.partition(":")[0]
+    kind = STANDING_IN.get(kind, kind)
     if kind in ("cuda", "xpu", "mps", "hpu"):
         name = kind.upper()
         raise RuntimeError(

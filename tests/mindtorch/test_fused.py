@@ -4,6 +4,7 @@ import pytest
 
 import mindtorch as torch
 from aclnn_bindings.install.library import bundled_simulator
+from mindtorch import torch_npu
 from mindtorch.nn import functional
 
 DEVICES = [
@@ -43,7 +44,7 @@ def test_attention_is_that_of_torch_in_every_layout(drawn, layout, mode):
         query, key, value, seen, scale=0.3, enable_gqa=True
     )
     lay = LAYOUTS[layout]
-    out, most, total, *_ = torch.npu.npu_fusion_attention(
+    out, most, total, *_ = torch_npu.npu_fusion_attention(
         lay(query), lay(key), lay(value), 4, layout, atten_mask=~seen, scale=0.3, sparse_mode=mode
     )
     close(out, lay(wanted))
@@ -55,7 +56,7 @@ def test_a_band_hides_what_is_far(drawn):
     full = torch.ones(4, 4, dtype=torch.bool, device=query.device)
     seen = full.tril(0) & full.triu(-1)
     wanted = functional.scaled_dot_product_attention(query, key, value, seen, scale=1.0)
-    out = torch.npu.npu_fusion_attention(
+    out = torch_npu.npu_fusion_attention(
         query, key, value, 1, "BNSD", atten_mask=~full, pre_tockens=1, next_tockens=0, sparse_mode=4
     )[0]
     close(out, wanted)
@@ -63,7 +64,7 @@ def test_a_band_hides_what_is_far(drawn):
 
 def test_packed_sequences_see_themselves_alone(drawn):
     query, key, value = (drawn(7, 2, 8) for _ in range(3))
-    out = torch.npu.npu_fusion_attention(
+    out = torch_npu.npu_fusion_attention(
         query, key, value, 2, "TND", scale=0.5, actual_seq_qlen=(3, 7), actual_seq_kvlen=(3, 7)
     )[0]
     for part in (slice(0, 3), slice(3, 7)):
@@ -74,17 +75,17 @@ def test_packed_sequences_see_themselves_alone(drawn):
 
 def test_norms_gates_and_rotations_are_those_of_torch(drawn):
     x, gamma = drawn(2, 3, 8), drawn(8)
-    close(torch.npu.npu_rms_norm(x, gamma)[0], functional.rms_norm(x, (8,), gamma, 1e-6))
+    close(torch_npu.npu_rms_norm(x, gamma)[0], functional.rms_norm(x, (8,), gamma, 1e-6))
     left, right = x.chunk(2, -1)
-    close(torch.npu.npu_swiglu(x), functional.silu(left) * right)
-    close(torch.npu.npu_geglu(x)[0], left * functional.gelu(right, approximate="tanh"))
+    close(torch_npu.npu_swiglu(x), functional.silu(left) * right)
+    close(torch_npu.npu_geglu(x)[0], left * functional.gelu(right, approximate="tanh"))
     turned = torch.cat((-right, left), -1)
-    close(torch.npu.npu_rotary_mul(x, gamma, gamma), x * gamma + turned * gamma)
+    close(torch_npu.npu_rotary_mul(x, gamma, gamma), x * gamma + turned * gamma)
 
 
 def test_gradients_go_through_attention(drawn):
     query, key, value = (drawn(1, 2, 3, 4).requires_grad_() for _ in range(3))
-    torch.npu.npu_fusion_attention(query, key, value, 2, "BNSD", scale=0.5)[0].sum().backward()
+    torch_npu.npu_fusion_attention(query, key, value, 2, "BNSD", scale=0.5)[0].sum().backward()
     ours = [t.grad.clone() for t in (query, key, value)]
     for t in (query, key, value):
         t.grad = None
@@ -96,8 +97,8 @@ def test_gradients_go_through_attention(drawn):
 def test_what_is_not_here_is_refused_by_name(drawn):
     x = drawn(1, 1, 2, 4)
     with pytest.raises(NotImplementedError, match="sparse_mode=5"):
-        torch.npu.npu_fusion_attention(x, x, x, 1, "BNSD", sparse_mode=5)
+        torch_npu.npu_fusion_attention(x, x, x, 1, "BNSD", sparse_mode=5)
     with pytest.raises(ValueError, match="actual_seq_qlen"):
-        torch.npu.npu_fusion_attention(x[0], x[0], x[0], 1, "TND")
+        torch_npu.npu_fusion_attention(x[0], x[0], x[0], 1, "TND")
     with pytest.raises(AttributeError, match="npu_no_such_name"):
-        torch.npu.npu_no_such_name  # noqa: B018
+        torch_npu.npu_no_such_name  # noqa: B018

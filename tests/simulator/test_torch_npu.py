@@ -142,6 +142,20 @@ def test_small_calls_of_torch_equal_the_cpu(
     assert int(count.removesuffix(" calls")) > 140
 
 
+@pytest.mark.parametrize("script", ["torch_npu_functions.py", "cuda_program.py"])
+def test_mindtorch_in_its_place_prints_the_same(
+    script: str, sim_run: Callable[..., tuple[str, str]], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)  # it saves a file
+    expected, _ = sim_run("Ascend910B2", script)
+    command = [sys.executable, "-m", "mindtorch_npu", "exec", "--npu", "--", sys.executable]
+    done = subprocess.run(
+        [*command, str(HERE / script)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == expected, done.stderr
+
+
 def free_port() -> int:
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))

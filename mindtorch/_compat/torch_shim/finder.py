@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "torch": "mindtorch",
     "functorch": "mindtorch._compat.functorch",
-    "torch_npu": "mindtorch.npu",
+    "torch_npu": "mindtorch.torch_npu",
 }
 SITE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "site")
 # Set by `mindtorch-npu exec`: where absent names are written; whether torch_npu is found.
@@ -36,7 +36,8 @@ NPU_VARIABLE = "MINDTORCH_TORCH_NPU"
 
 
 def _ours(name: str) -> str:
-    """`torch.nn` → `mindtorch.nn`; torch_npu is mindtorch.npu."""
+    """`torch.nn` → `mindtorch.nn`; `torch_npu.npu` is torch.npu."""
+    name = "torch" + name[9:] if f"{name}.".startswith("torch_npu.npu.") else name
     top, _, rest = name.partition(".")
     return _HOMES[top] + ("." + rest if rest else "")
 

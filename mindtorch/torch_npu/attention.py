@@ -1,4 +1,4 @@
-"""Owns the functions that torch_npu adds and models ask for, made of torch's; gradients follow.
+"""Owns torch_npu's attention for training, made of torch's functions; gradients follow.
 
 Source: Ascend Extension for PyTorch, "Custom API reference" (torch_npu.npu_*), whose names,
 defaults and order of results these keep.
@@ -14,50 +14,11 @@ import mindtorch
 from .._tensor.tensor import Tensor
 from ..nn import functional
 
-__all__ = [
-    "npu_fusion_attention", "npu_geglu", "npu_rms_norm", "npu_rotary_mul", "npu_swiglu",
-]  # fmt: skip
+__all__ = ["npu_fusion_attention"]
 _FAR: Final = 2147483647  # tokens before and after: no band
 # Layouts of queries, keys and values: what puts them into [B, N, S, D].
 _HEADS_APART: Final = {"BSH": (0, 2, 1, 3), "SBH": (1, 2, 0, 3)}
 _ORDERS: Final = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3)}
-
-
-def npu_rms_norm(self: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
-    """(`self` over its root mean square times `gamma`, the reciprocal of that root in float32)."""
-    wide = self.float()
-    dims = tuple(range(-gamma.dim(), 0))
-    reciprocal = (wide.square().mean(dims, keepdim=True) + epsilon).rsqrt()
-    return (wide * reciprocal * gamma.float()).to(self.dtype), reciprocal
-
-
-def npu_swiglu(self: Tensor, dim: int = -1) -> Tensor:
-    """silu of the first half of a dimension, times the second half."""
-    gate, value = self.chunk(2, dim)
-    return functional.silu(gate) * value
-
-
-def npu_geglu(
-    self: Tensor, dim: int = -1, approximate: int = 1, activate_left: bool = False
-) -> tuple[Tensor, Tensor]:
-    """(one half of a dimension times gelu of the other, that gelu); `approximate` 1 is tanh's."""
-    left, right = self.chunk(2, dim)
-    gate, value = (left, right) if activate_left else (right, left)
-    gelu = functional.gelu(gate, approximate="tanh" if approximate else "none")
-    return value * gelu, gelu
-
-
-def npu_rotary_mul(
-    self: Tensor, r1: Tensor, r2: Tensor, rotary_mode: str = "half"
-) -> Tensor:  # fmt: skip
-    """`self` r1 + rotated `self` r2: halves are rotated, or neighbours (`interleave`)."""
-    if rotary_mode == "half":
-        left, right = self.chunk(2, -1)
-        return self * r1 + mindtorch.cat((-right, left), -1) * r2
-    if rotary_mode != "interleave":
-        raise ValueError(f"npu_rotary_mul: rotary_mode is half or interleave, not {rotary_mode}")
-    rotation = mindtorch.stack((-self[..., 1::2], self[..., ::2]), -1).flatten(-2)
-    return self * r1 + rotation * r2
 
 
 def npu_fusion_attention(
