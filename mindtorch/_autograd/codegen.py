@@ -198,6 +198,8 @@ def _record(rule: Formula, form: str) -> str:
         lines += ["    if plan.outs[0].dtype.category >= FLOAT:", "        out._fn = node"]
     else:
         lines += ["    attach(node, out, op)"]
+        if op.is_view:  # what is said of a view is said of its views
+            lines += ["    if a0._creation is not None: out._creation = a0._creation"] * single
     if late:
         parts = [
             _save(rule, read, form) if read[0] == "result" else f"node.saved[{i}]"

@@ -68,9 +68,7 @@ def reshape_inplace(target: Tensor, view: Tensor) -> Tensor:
     A leaf that requires grad is refused, versions are bumped, and a target that is itself a view
     makes its history again from its base when asked for.
     """
-    if LOCAL.grad and edge(target) is not None:
-        refuse_view(target)
-        refuse_leaf(target)
+    refuse_written(target)
     recorded = view._fn
     target._geom = view._geom
     forget_array(target)
@@ -81,6 +79,13 @@ def reshape_inplace(target: Tensor, view: Tensor) -> Tensor:
     elif LOCAL.grad and recorded is not None:
         target._fn, target._nr = recorded, view._nr
     return target
+
+
+def refuse_written(target: Tensor) -> None:
+    """RuntimeError in torch's words where gradients forbid a write, whatever else is wrong."""
+    if LOCAL.grad and edge(target) is not None:
+        refuse_view(target)
+        refuse_leaf(target)
 
 
 def refuse_leaf(target: Tensor) -> None:

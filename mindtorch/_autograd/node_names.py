@@ -210,6 +210,10 @@ LABELS: dict[str, str | Rule] = {
     "upsample_nearest2d": "UpsampleNearest2DBackward0",
     "upsample_nearest3d": "UpsampleNearest3DBackward0",
     "vdot": "VdotBackward0",
+    "unique": lambda args: f"Unique{2 if args[4] is None else 'Dim'}Backward0",
+    "unique_consecutive": lambda args: (
+        f"Unique{'' if args[3] is None else 'Dim'}ConsecutiveBackward0"
+    ),
 }
 
 # Rows whose derivative is one operator in torch, and the name of that one's node.

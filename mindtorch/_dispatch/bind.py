@@ -369,10 +369,28 @@ def refuse_kinds(op: Op, values: Sequence[Any], first: int) -> None:
                 raise error from None
 
 
+def overlaps_itself(target: Geometry) -> bool:
+    """Whether elements share memory."""
+    shared = any(s == 0 and n > 1 for n, s in zip(target.shape, target.strides, strict=True))
+    return shared and target.numel > 0
+
+
+def warn_of_overlap(op: Op, target: Geometry) -> bool:
+    """Whether a target is an expanded tensor that torch deprecates writing to; a warning of it."""
+    deprecated = isinstance(op.writes.overlaps, str) and overlaps_itself(target)
+    if deprecated:
+        warnings.warn(
+            f"Use of {op.base_name}_ on expanded tensors is deprecated. Please clone() the tensor"
+            " before performing this operation. This also applies to advanced indexing e.g."
+            f" {op.writes.overlaps}",
+            stacklevel=4,
+        )
+    return deprecated
+
+
 def refuse_overlap(target: Geometry) -> None:
     """RuntimeError in torch's words for a target whose elements share memory."""
-    shared = any(s == 0 and n > 1 for n, s in zip(target.shape, target.strides, strict=True))
-    if shared and target.numel:
+    if overlaps_itself(target):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a"
             " single memory location. Please clone() the tensor before performing the operation."

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.layer import refuse_written
 from .._compat.argument_errors import explained_here
 from .._tensor.dtype import COMPLEX
 from .._tensor.geometry import Geometry
@@ -17,7 +18,7 @@ from ..ops.schema import ArgKind
 from ..ops.spec import Op, aten
 from . import overrides, plans
 from .autocast import recast
-from .bind import MASKS, can_cast, normalise, number, refuse_overlap, watch_overlap
+from .bind import MASKS, can_cast, normalise, number, refuse_overlap, warn_of_overlap, watch_overlap
 from .dispatcher import layers, layers_inplace, layers_of_method, layers_of_operator
 from .key import key_of
 from .overrides import overriding
@@ -154,8 +155,10 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
         return overrides.call(op, "inplace", kinds, raw)
     args = _bound(op, raw, 1)
     target = args[0]
+    refuse_written(target)
     if not op.writes.overlaps:
         refuse_overlap(target._geom)
+    deprecated = warn_of_overlap(op, target._geom)
     table = plans_of(op, True)
     key = key_of(op, args)
     plan = table.get(key)
@@ -163,8 +166,9 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
         plan = plans.into(op, args, (target._geom,), True)
         _check_inplace(op, target._geom, plan.outs[0])
         watch_overlap(plan, (target._geom,), op)
-        plans.put(table, key, plan)
-    as_given = _raw_key(op, raw)
+        if not deprecated:  # else each call comes here
+            plans.put(table, key, plan)
+    as_given = None if deprecated else _raw_key(op, raw)
     if as_given is not None and as_given != key:
         plans.put(table, as_given, plan)
     return layers_inplace(op, plan, args)

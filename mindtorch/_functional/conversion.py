@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES, is_grad_enabled
+from .._autograd.layer import refuse_written
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
 from .._compat.argument_errors import explained, parsed
@@ -154,7 +155,11 @@ def cuda(self: Tensor, *_: object, **__: object) -> Tensor:
 
 @surface(function=False, internal=False)
 def pin_memory(self: Tensor, device: Device | str | int | None = None) -> Tensor:
-    """The tensor itself: transfers copy pageable memory."""
+    """The tensor itself: transfers copy pageable memory. RuntimeError where no device is."""
+    from .creation import npu_is_available
+
+    if not npu_is_available():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
     return self
 
 
@@ -470,6 +475,7 @@ def set_(
     stride: Shape | None = None,
 ) -> Tensor:
     """Become another tensor's storage and geometry, or a view of a storage; empty without one."""
+    refuse_written(self)
     if isinstance(source, Tensor) and hasattr(source, "_as_gradient"):
         raise NotImplementedError("Could not run 'aten::set_' with a sparse tensor as its source")
     other = source.dtype if isinstance(source, Tensor | _storage.TypedStorage) else self.dtype
@@ -512,9 +518,19 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
 Tensor.__iter__ = _iterate  # type: ignore[method-assign, assignment]
 
 
+def _warn_of_number(self: Tensor, name: str) -> None:
+    """A warning of what is deprecated on tensors without dimensions."""
+    if not self.ndim:
+        what = "Consider using x.conj()."
+        if name != "H":
+            what = "This function is the identity in these cases."
+        warn_once(f"Tensor.{name} is deprecated on 0-D tensors. {what}")
+
+
 def _matrix_t(name: str) -> Any:
     def transposed(self: Tensor) -> Tensor:
         refuse_vector(self.ndim, f"tensor.{name}")
+        _warn_of_number(self, name)
         swapped = aten.transpose(self, -2, -1) if self.ndim else self
         return aten.conj_of(swapped) if name == "mH" else swapped
 
@@ -528,6 +544,7 @@ def _hermitian(self: Tensor) -> Tensor:
             f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
             + batches
         )
+    _warn_of_number(self, "H")
     return aten.conj_of(aten.transpose(self, 0, 1) if self.ndim else self)
 
 

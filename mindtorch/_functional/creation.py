@@ -31,19 +31,32 @@ from .state import SETTINGS
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:
     """The tensor, as a leaf that requires grad if asked."""
-    if requires_grad.__class__ is not bool:
+    if requires_grad.__class__ is not bool and requires_grad is not None:
         raise TypeError("requires_grad must be a bool")
     if requires_grad and result._geom.dtype.category < dt.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return result.requires_grad_() if requires_grad else result
 
 
+def npu_is_available() -> bool:
+    """Whether there is a device to pin memory for."""
+    from .._backends import npu
+
+    return npu.is_available()
+
+
 def refuse_options(layout: object, pin_memory: object) -> None:
-    """TypeError for a layout that is none, and for `pin_memory` that is no bool."""
+    """TypeError for a layout that is none, and for `pin_memory` that is no bool; RuntimeError
+    where there is no device to pin memory for."""
     if layout is not None and type(layout).__name__ != "layout":
         raise TypeError("layout must be a torch.layout")
     if pin_memory.__class__ is not bool and pin_memory is not None:
         raise TypeError("pin_memory must be a bool")
+    if pin_memory and not npu_is_available():
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory"
+            " allocator is available on this system."
+        )
 
 
 def sizes_of(
@@ -130,6 +143,8 @@ def tensor(
     """A new tensor that copies `data` (numbers, nested sequences, arrays, tensors)."""
     if dtype is not None and dtype.__class__ is not Dtype:
         dtype = dt.refuse_no_dtype(dtype, "tensor", "dtype", 0)
+    if pin_memory is not False:
+        refuse_options(None, pin_memory)
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use"
@@ -536,6 +551,8 @@ def empty_strided(
     pin_memory: bool = False,
 ) -> Tensor:
     """An uninitialised tensor with given strides, in elements."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     sizes, strides = sizes_of((size,), "empty_strided"), tuple(map(index, stride))
     if len(sizes) != len(strides):
         raise RuntimeError(
@@ -582,8 +599,10 @@ def arange(
         dtype = dt.get_default_dtype()
     if out is not None and dtype is not None and dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(dtype)}'")
-    whole = out is not None and out.dtype.category < dt.FLOAT
-    if whole and step and abs(step) < 1:  # cut to an integer
+    kind = dtype if out is None else out.dtype
+    if (
+        kind is not None and kind.category < dt.FLOAT and step and abs(step) < 1
+    ):  # cut to an integer
         raise ValueError("step must be nonzero")
     result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
@@ -618,6 +637,8 @@ def _factory(name: str) -> None:
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False, **names: Any,
     ) -> Tensor:  # fmt: skip
+        if layout is not None or pin_memory is not False:
+            refuse_options(layout, pin_memory)
         if ends and not (NUMBERS.issuperset(map(type, args)) and not names):
             _refuse_ends(name, args)
             args = tuple(map(_number, args))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any, SupportsIndex
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._compat.argument_errors import class_name
-from .._dispatch.bind import warn_of_bytes
+from .._dispatch.bind import refuse_overlap, warn_of_bytes, warn_of_overlap
 from .._dispatch.dispatch_modes import through_mode
 from .._dispatch.overrides import ask, by_name
 from .._tensor import dtype as dt
@@ -18,7 +17,7 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.limits import fits
 from ..ops.rules import refuse_growth
-from ..ops.spec import aten
+from ..ops.spec import OPS, aten
 
 
 def _getitem(self: Tensor, index: Any) -> Any:
@@ -30,7 +29,7 @@ def _getitem(self: Tensor, index: Any) -> Any:
     if kind is int and self._geom.ndim:
         size = self._geom.shape[0]
         if not -size <= index < size:
-            raise IndexError(f"index {index} is out of bounds for dimension 0 with size {size}")
+            raise _outside(index, 0, size)
         return aten.select(self, 0, index)
     if kind is tuple and _PLAIN.issuperset(map(type, index)) and len(index) <= self._geom.ndim:
         part, dim = self, 0
@@ -41,6 +40,13 @@ def _getitem(self: Tensor, index: Any) -> Any:
     if not tensors:
         return aten.alias(self) if part is self else part
     return aten.index(part, tensors)
+
+
+def _outside(index: int, position: int, size: int) -> Exception:
+    """What torch says of an index that a dimension does not have."""
+    if not -(1 << 63) <= index < 1 << 63:
+        return ValueError("Overflow when unpacking long long")
+    return IndexError(f"index {index} is out of bounds for dimension {position} with size {size}")
 
 
 _PLAIN = frozenset((int, slice))  # items that take a dimension each
@@ -69,8 +75,8 @@ def _whole(value: SupportsIndex) -> int:
 def _as_tuple(index: Any) -> list[Any]:
     if isinstance(index, tuple):
         return list(index)
-    if isinstance(index, list) and len(index) < 32 and any(_is_compound(i) for i in index):
-        warnings.warn(_NOT_A_TUPLE, stacklevel=2)
+    if isinstance(index, list | str) and len(index) < 32 and any(_is_compound(i) for i in index):
+        warnings.warn(_NOT_A_TUPLE, stacklevel=4)
         return list(index)
     return [index]
 
@@ -85,7 +91,9 @@ _NOT_A_TUPLE = (
 
 def _is_compound(item: object) -> bool:
     """Whether such an item makes the list around it mean a tuple, as in numpy before 1.23."""
-    return item is None or item is Ellipsis or isinstance(item, slice | Tensor | list | tuple)
+    if item is None or item is Ellipsis:
+        return True
+    return isinstance(item, slice | Tensor | list | tuple | str | range | np.ndarray)
 
 
 def _consumes(item: object) -> int:
@@ -140,11 +148,8 @@ def _convert(item: Any, self: Tensor) -> Any:
     if isinstance(item, list | tuple | range | np.ndarray):
         from .creation import tensor
 
-        if isinstance(item, np.ndarray):
-            indices = tensor(item.astype(np.int64) if item.dtype.kind == "i" else item)
-        else:
-            indices = tensor(list(item))
-        if indices._geom.numel == 0:
+        indices = tensor(item if isinstance(item, np.ndarray) else list(item))
+        if indices._geom.numel == 0 or indices._geom.dtype not in (dt.bool, dt.uint8):
             indices = aten.to(indices, dt.int64)
         return aten.to(indices, self.device) if not self.is_meta else indices
     if item is None or item is Ellipsis or isinstance(item, int | slice | np.bool_):
@@ -176,9 +181,7 @@ def _apply(
     if isinstance(item, int):
         size = part._geom.shape[dim]
         if not -size <= item < size:
-            raise IndexError(
-                f"index {item} is out of bounds for dimension {position} with size {size}"
-            )
+            raise _outside(item, position, size)
         return aten.select(part, dim, item), dim
     if isinstance(item, slice):
         if item == slice(None):
@@ -257,6 +260,7 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
         value = through_mode("lift_fresh", aten._unseen(_value, self, value))
     if _is_whole_mask(self, index) and _is_single(value) and not watched:
         before = self._fn
+        warn_of_overlap(OPS["index_put"], self._geom)
         self.masked_fill_(_beside(index, self), value)
         if self._base is None and self._fn is not before:
             self._fn.label = "IndexPutBackward0"  # torch's operator for it
@@ -264,6 +268,7 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     part, tensors = _views(self, index)
     if not isinstance(value, Tensor):
         if not tensors and isinstance(value, bool | int | float | complex):
+            refuse_overlap(part._geom)
             part.fill_(value)
             return
         value = _value(self, value)
@@ -295,13 +300,11 @@ def _is_single(value: object) -> bool:
 
 
 def _element(value: Number, dtype: dt.dtype) -> Number:
-    """A number as an element that is assigned: past a floating dtype's range it is infinite."""
-    try:
-        fits(value, dtype)
-    except RuntimeError:
-        if dtype.category != dt.FLOAT or isinstance(value, complex):
-            raise
-        return math.copysign(math.inf, value)
+    """A number as an element that is assigned: halves round it, past their range to infinity."""
+    if dtype.category == dt.FLOAT and dtype.itemsize <= 2 and not isinstance(value, complex):
+        with np.errstate(over="ignore"):
+            return float(dtype.np.type(value))
+    fits(value, dtype)
     return value
 
 

@@ -23,6 +23,7 @@ from .creation import (
     finish,
     full,
     ones,
+    refuse_options,
     row_entry,
     tensor,
     uninitialised,
@@ -42,6 +43,8 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
         memory_format: Any = None,
         pin_memory: bool = False,
     ) -> Any:
+        if layout is not None or pin_memory is not False:
+            refuse_options(layout, pin_memory)
         if len(args) != (name == "full_like"):
             raise TypeError(f"{name}: {len(args)} values")
         if input.__class__ is not Tensor and (kinds := overriding((input,))):

@@ -82,7 +82,10 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
         try:
             converted = np.array(plain)
         except ValueError:
-            raise _ragged(data) from None
+            if isinstance(data[0], list | tuple) and not data[0]:
+                converted = np.empty((len(data), 0))  # sizes are those of the first elements
+            else:
+                raise _ragged(data) from None
         except OverflowError:
             raise ValueError("Overflow when unpacking long long") from None
         _refuse_or_warn(data, converted, dtype)

@@ -11,11 +11,12 @@ import numpy as np
 
 from .._autograd.function import Function, FunctionNode
 from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.layer import refuse_written
 from .._backends.registry import registry
 from .._compat.argument_errors import parsed
 from .._dispatch.dispatch_modes import fills_by_mode
 from .._dispatch.overrides import hand_over, overriding
-from .._functional.creation import finish, from_array, kind_of, sizes_of, write_out
+from .._functional.creation import finish, from_array, kind_of, refuse_options, sizes_of, write_out
 from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
@@ -118,6 +119,8 @@ def rand(
     **named: Any,
 ) -> Tensor:  # fmt: skip
     """Uniform draws from [0, 1)."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     kind = _float_dtype(kind_of("rand", dtype, out), "check_uniform_bounds")
     shape = sizes_of(size, "rand", named)
     if out is not None and tuple(out.shape) == shape:  # the order of draws is that of its memory
@@ -134,6 +137,8 @@ def randn(
     **named: Any,
 ) -> Tensor:  # fmt: skip
     """Draws from the standard normal distribution."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     kind = _float_dtype(kind_of("randn", dtype, out), "normal_kernel_cpu")
     shape = sizes_of(size, "randn", named)
     if out is not None and tuple(out.shape) == shape:  # the order of draws is that of its memory
@@ -147,9 +152,11 @@ def randn(
 def randint(
     low: int | None = None, high: Any = None, size: Sequence[int] | None = None, *,
     generator: Generator | None = None, out: Any = None, dtype: Any = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Integers from [low, high), or from [0, low) where `high` is left out."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     if size is None:  # randint(high, size); without a `low` by name
         low, high, size = None, low, high
     elif high is None:
@@ -188,8 +195,11 @@ def randperm(
     layout: Any = None,
     device: DeviceLike | None = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """0…n-1 in random order."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     kind = kind_of("randperm", dtype, out) or dt.int64
     if kind is dt.bool:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
@@ -293,6 +303,7 @@ def uniform_(
     self: Tensor, *args: float, generator: Generator | None = None, **named: float
 ) -> Tensor:
     """Fill with draws from [from, to), by default [0, 1)."""
+    refuse_written(self)
     low, high = _bounds(args, named, 0.0, 1.0)
     dtype = self._geom.dtype
     if dtype.category < dt.FLOAT:
@@ -322,6 +333,7 @@ def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with draws from a normal distribution."""
+    refuse_written(self)
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     _float_dtype(self.dtype, "normal_kernel_cpu")
@@ -336,6 +348,7 @@ def random_(
     self: Tensor, *args: float, generator: Generator | None = None, **named: float
 ) -> Tensor:
     """Fill with integers: from [from, to), or all that the dtype holds."""
+    refuse_written(self)
     if len(args) == 1 and not named:
         args = (0, args[0])
     low, high = _bounds(args, named, 0, None)
@@ -422,6 +435,7 @@ def bernoulli_(
     self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with ones with probability `p` (a number or a tensor), else zeros."""
+    refuse_written(self)
     if isinstance(p, Tensor):
         _refuse_chances(p)
         p = p.expand(self.shape)
@@ -505,6 +519,7 @@ def bernoulli(
 @parsed(method=True)
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with draws from an exponential distribution of rate `lambd`."""
+    refuse_written(self)
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     geom = self._geom
@@ -537,6 +552,7 @@ def cauchy_(
     self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with draws from a Cauchy distribution."""
+    refuse_written(self)
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     if self.dtype.category != dt.FLOAT:
@@ -556,6 +572,7 @@ def cauchy_(
 @parsed(method=True)
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of tries until the first success of probability `p`."""
+    refuse_written(self)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype.category > dt.FLOAT or self.dtype is dt.bool:
@@ -574,6 +591,7 @@ def log_normal_(
     self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with exponentials of normal draws."""
+    refuse_written(self)
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if self.dtype.category != dt.FLOAT:
@@ -613,6 +631,8 @@ def normal(
     requires_grad: bool = False,
 ) -> Tensor:
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
+    if layout is not None or pin_memory is not False:
+        refuse_options(layout, pin_memory)
     if not isinstance(std, Tensor) and not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if isinstance(std, Tensor):

@@ -62,6 +62,8 @@ def _is_state(state: Any) -> bool:
 class Generator:
     """A source of random numbers on one device (torch.Generator)."""
 
+    __module__ = "torch._C"
+
     def __init__(self, device: DeviceLike = "cpu"):
         self.device: Device = Device(device)
         if self.device.type in STANDING_IN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from .._compat.class_names import class_name
 from .._compat.invalid_arguments import invalid_combination
@@ -32,6 +32,9 @@ class Bound:
         return self.make(instance)
 
 
+_UNGIVEN: None = cast("None", object())
+
+
 class device:  # noqa: N801 - torch's name
     """A device type and an index: `device("npu:0")`, `device("npu", 0)`, `device(0)`.
 
@@ -42,7 +45,7 @@ class device:  # noqa: N801 - torch's name
     type: str
     index: int | None
 
-    def __new__(cls, type: DeviceLike | None = None, index: int | None = None) -> device:
+    def __new__(cls, type: DeviceLike | None = _UNGIVEN, index: int | None = None) -> device:
         known = _BY_TEXT.get(type) if index is None and type.__class__ is str else None
         if known is not None:
             return known
@@ -50,11 +53,24 @@ class device:  # noqa: N801 - torch's name
         interned = _interned.get(key)
         if interned is None:
             interned = object.__new__(cls)
-            interned.type, interned.index = key
+            object.__setattr__(interned, "type", key[0])
+            object.__setattr__(interned, "index", key[1])
             interned = _interned.setdefault(key, interned)
         if index is None and type.__class__ is str:
             _BY_TEXT[type] = interned
         return interned
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in self.__slots__:
+            raise AttributeError(f"'torch.device' object has no attribute '{name}'")
+        raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def _compare(self, other: object) -> bool:
+        if isinstance(other, device):
+            raise TypeError("comparison not implemented")
+        return NotImplemented
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
 
     def __repr__(self) -> str:
         tail = "" if self.index is None else f", index={self.index}"
@@ -95,7 +111,7 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
     if isinstance(type, int) and not isinstance(type, bool):
         return "npu", _index(type)
     if not isinstance(type, str):
-        args = [v for v in (type, index) if v is not None]
+        args = [type] * (type is not _UNGIVEN) + [index] * (index is not None)
         raise TypeError(invalid_combination("device()", args, {}, _SIGNATURES))
     if not type:
         raise RuntimeError("Device string must not be empty")

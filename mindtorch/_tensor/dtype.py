@@ -261,7 +261,21 @@ def _promote_stored(a: dtype, b: dtype) -> dtype:
 
 
 class _Limits:
-    """What torch's objects of limits refuse."""
+    """What torch's objects of limits refuse; equal where they are of one dtype."""
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> builtins.int:
+        return hash(tuple(vars(self).values()))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"'torch.{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        getattr(self, name)
+        kind = type(self).__name__
+        raise AttributeError(f"attribute '{name}' of 'torch.{kind}' objects is not writable")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"cannot pickle 'torch.{type(self).__name__}' object")
@@ -270,6 +284,8 @@ class _Limits:
 class finfo(_Limits):  # noqa: N801 - torch's name
     """Limits of a floating dtype (torch.finfo)."""
 
+    dtype: str
+    bits: builtins.int
     eps: builtins.float
     max: builtins.float
     min: builtins.float
@@ -277,8 +293,8 @@ class finfo(_Limits):  # noqa: N801 - torch's name
     smallest_normal: builtins.float
     resolution: builtins.float
 
-    def __init__(self, d: dtype | None = None) -> None:
-        d = _default if d is None else refuse_no_dtype(d, "finfo", "type")
+    def __init__(self, type: object = None) -> None:
+        d = _default if type is None else refuse_no_dtype(type, "finfo", "type")
         if d.category not in (FLOAT, COMPLEX):
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle"
@@ -288,12 +304,11 @@ class finfo(_Limits):  # noqa: N801 - torch's name
 
         describe: Any = ml_dtypes.finfo
         info = describe(d.to_real().np)
-        self.dtype: str = d.to_real()._name
-        self.bits: builtins.int = info.bits
-        for name in ("eps", "max", "min", "tiny", "smallest_normal"):
-            setattr(self, name, builtins.float(getattr(info, name)))
+        names = ("eps", "max", "min", "tiny", "smallest_normal")
+        vars(self).update({name: builtins.float(getattr(info, name)) for name in names})
         # By the decimal digits that survive a round trip; ml_dtypes rounds it to the dtype.
-        self.resolution = builtins.float(f"1e-{builtins.int(-log2(self.eps) * log10(2))}")
+        resolution = builtins.float(f"1e-{builtins.int(-log2(self.eps) * log10(2))}")
+        vars(self).update(dtype=d.to_real()._name, bits=info.bits, resolution=resolution)
 
     def __repr__(self) -> str:
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
@@ -304,8 +319,15 @@ class finfo(_Limits):  # noqa: N801 - torch's name
 class iinfo(_Limits):  # noqa: N801 - torch's name
     """Limits of an integer dtype (torch.iinfo)."""
 
-    def __init__(self, d: dtype) -> None:
-        d = refuse_no_dtype(d, "iinfo", "type")
+    bits: builtins.int
+    max: builtins.int
+    min: builtins.int
+    _name: str
+
+    def __init__(self, type: object = None, *rest: object) -> None:
+        if type is None and not rest:
+            raise TypeError('iinfo() missing 1 required positional arguments: "type"')
+        d = refuse_no_dtype(type, "iinfo", "type")
         if d.category == BOOL:
             raise TypeError(f"{d!r} is not supported by torch.iinfo")
         if d.category != INTEGER:
@@ -315,10 +337,8 @@ class iinfo(_Limits):  # noqa: N801 - torch's name
             )
         quantized = d._name in ("qint8", "quint8", "qint32")
         info = np.iinfo(d._name[1:]) if quantized else np.iinfo(d.np)
-        self._name = d._name
-        self.bits: builtins.int = info.bits
-        self.max: builtins.int = builtins.int(info.max)
-        self.min: builtins.int = builtins.int(info.min)
+        limits = {"max": builtins.int(info.max), "min": builtins.int(info.min)}
+        vars(self).update(limits, _name=d._name, bits=info.bits)
 
     @property
     def dtype(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 from .device import device as Device
 from .dtype import dtype as Dtype
@@ -50,7 +50,13 @@ class Size(tuple):  # type: ignore[type-arg]
         return tuple.__new__(Size, item) if at.__class__ is slice else item
 
     def __add__(self, other: Any) -> Size:
-        return Size(tuple.__add__(self, tuple(other)))
+        if not isinstance(other, tuple):
+            kind = type(other).__name__
+            raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
+        return Size(tuple.__add__(self, other))
+
+    def __setitem__(self, at: object, value: object) -> NoReturn:
+        raise TypeError("'torch.Size' object does not support item assignment")
 
     def __mul__(self, other: SupportsIndex) -> Size:
         return Size(tuple.__mul__(self, other))

@@ -122,6 +122,13 @@ def _opened(path: str, shared: bool, nbytes: int) -> int:
     return os.path.getsize(path)
 
 
+def _within(index: int, size: int) -> int:
+    """The index; IndexError in torch's words for one that a storage has not."""
+    if isinstance(index, int) and not -size <= index < size:
+        raise IndexError(f"index {index} out of range for storage of size {size}")
+    return index
+
+
 class UntypedStorage:
     """Bytes without a dtype: `UntypedStorage(nbytes)`, or what `tensor.untyped_storage()` gives."""
 
@@ -224,7 +231,7 @@ class UntypedStorage:
     def __getitem__(self, index: Any) -> Any:
         """One byte; a slice shares the memory."""
         if not isinstance(index, slice):
-            return int(self._bytes("__getitem__")[index])
+            return int(self._bytes("__getitem__")[_within(index, len(self))])
         if index.step not in (None, 1):
             raise RuntimeError(f"Trying to slice with a step of {index.step}, but only 1 fits")
         return UntypedStorage.of(Storage(self._bytes("__getitem__")[index]), self.device)
@@ -249,6 +256,10 @@ class UntypedStorage:
     def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> UntypedStorage:
         if self._on_device() or source._on_device():
             self.as_tensor().copy_(source.as_tensor())
+        elif len(self) != len(source):
+            raise RuntimeError(
+                f"size does not match, self was {len(self)} bytes but src was {len(source)} bytes"
+            )
         else:
             self._bytes("copy_")[...] = source._bytes("copy_")
         return self
@@ -358,7 +369,7 @@ class TypedStorage:
         return iter(self.tolist())
 
     def __getitem__(self, index: Any) -> Any:
-        return self.data[index].tolist()
+        return self.data[_within(index, len(self))].tolist()
 
     def __repr__(self) -> str:
         values = self.data if self.device.type == "cpu" else None

@@ -90,8 +90,9 @@ class Writes:
     inplace: bool = False
     # The in-place form writes into any dtype.
     casts_inplace: bool = False
-    # It may write where elements share memory, since it writes one value.
-    overlaps: bool = False
+    # It may write where elements share memory, since it writes one value. Words: what users write
+    # for it, which torch deprecates there.
+    overlaps: bool | str = False
     # What it writes, in place or to `out=`, may share no memory with what it reads.
     apart: bool = False
     # A view that may reach past its storage, which is then refused.

@@ -451,3 +451,12 @@ def reduction(kind: str = "same") -> Callable[..., Any]:
         return self.fresh(reduced(self.shape, dims, keepdim), dtype)
 
     return infer
+
+
+def without_derivative(argument: str) -> Callable[..., Any]:
+    """The derivative by an argument for which torch has none: refused when it is wanted."""
+
+    def refuse(grad: Tensor) -> Tensor:
+        raise NotImplementedError(f"the derivative for '{argument}' is not implemented.")
+
+    return refuse

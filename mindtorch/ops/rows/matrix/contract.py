@@ -146,7 +146,13 @@ def _check_sizes(tensors: Sequence[Tensor], labels: Sequence[list[str]]) -> None
                 )
         for label, size in sizes_here.items():
             before = sizes.get(label, 1)
-            if 1 not in (before, size) and before != size and label[0] != ".":
+            if label[0] == "." and 1 not in (before, size) and before != size:
+                raise RuntimeError(
+                    f"einsum(): dimension {row.index(label)} covered by ellipsis in operand"
+                    f" {operand}has size {size} which does not broadcast with previously seen"
+                    f" ellipsis with size {before} for the respective dimension"
+                )
+            if 1 not in (before, size) and before != size:
                 raise RuntimeError(
                     f"einsum(): subscript {label} has size {size} for operand {operand} which does"
                     f" not broadcast with previously seen size {before}"

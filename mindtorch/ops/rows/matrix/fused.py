@@ -403,13 +403,13 @@ def _check_batches(self: Tensor, batch1: Tensor, batch2: Tensor) -> None:
                 wrap_dim(2, batch.ndim)
             raise RuntimeError(f"{name} must be a 3D tensor")
     (n, rows, inner), (m, other, columns) = batch1.shape, batch2.shape
+    refuse_growth(self.shape, (rows, columns))
     if n != m:
         raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {n} and {m}")
     if inner != other:
         raise RuntimeError(
             f"Incompatible matrix sizes for bmm ({rows}x{inner} and {other}x{columns})"
         )
-    refuse_growth(self.shape, (rows, columns))
     if n:
         check_fused(self._geom, batch1.select(0, 0)._geom, batch2.select(0, 0)._geom)
 

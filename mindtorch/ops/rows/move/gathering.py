@@ -34,9 +34,15 @@ def counted(index: Tensor) -> Tensor:
 def checked(index: Array, size: int, dim: int) -> Array:
     """`index`, after torch's check of its values."""
     if index.size and (index.min() < 0 or index.max() >= size):
-        bad = index.min() if index.min() < 0 else index.max()
-        raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+        bad = first_outside(index, 0, size)
+        at = dim % max(index.ndim, 1)
+        raise RuntimeError(f"index {bad} is out of bounds for dimension {at} with size {size}")
     return index
+
+
+def first_outside(index: Array, low: int, size: int) -> int:
+    """The first index below `low` or not below `size`, which torch's kernels name."""
+    return int(index[(index < low) | (index >= size)].reshape(-1)[0])
 
 
 def refuse_empty(self: Geometry, at: int, index: Geometry, kind: type[Exception]) -> None:
@@ -221,6 +227,7 @@ op(
     out="expected",
     inplace=True,
     surface="both",
+    apart=True,
 )
 
 
@@ -337,7 +344,7 @@ def _select(self: Array, dim: int, index: Array) -> Array:
     size = self.shape[dim]
     if _leads_outside(index, size):
         if self.ndim > 1 and (dim % self.ndim == 1 or not self.size):  # torch's other check
-            bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
+            bad = first_outside(index, 0, size)
             raise RuntimeError(f"INDICES element is out of DATA bounds, id={bad} axis_dim={size}")
         raise IndexError("index out of range in self")
     if self.flags.c_contiguous:
@@ -371,7 +378,7 @@ op(
 def _wrapped(index: Array, size: int, dim: int) -> Array:
     """Indices that count from the end made to count from the start; IndexError past either."""
     if index.size and (index.min() < -size or index.max() >= size):
-        bad = index.min() if index.min() < -size else index.max()
+        bad = first_outside(index, -size, size)
         raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
     return np.where(index < 0, index + size, index)
 
@@ -385,6 +392,18 @@ def _along(
     where: list[Any] = [slice(None)] * max(self.ndim, 1)
     where[dim] = index.reshape(-1)
     how(result, tuple(where), source)
+    return result
+
+
+def _fill(self: Array, dim: int, index: Array, value: Number) -> None:
+    line = self if self.ndim else self.reshape(1)
+    where = _wrapped(index, line.shape[dim], dim).reshape(-1)
+    line[(slice(None),) * (dim % line.ndim) + (where,)] = np.asarray(value).astype(self.dtype)
+
+
+def _filled(self: Array, dim: int, index: Array, value: Number) -> Array:
+    result = self.copy()
+    _fill(result, dim, index, value)
     return result
 
 
@@ -491,7 +510,7 @@ def _beyond(index: Array, self: Array, dim: int, form: str, kind: type[Exception
     """The indices; `kind` in torch's words for one that is negative or past the dimension."""
     size = self.shape[dim] if self.ndim else 1
     if _leads_outside(index, size):
-        bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
+        bad = first_outside(index, 0, size)
         raise kind(
             form.format(f"index {bad} is out of bounds for dimension {dim} with size {size}")
         )
@@ -568,13 +587,8 @@ op(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     summary="`self` with `value` at `index` along `dim`.",
     infer=_fill_infer,
-    cpu=lambda self, dim, index, value: _along(
-        self,
-        dim,
-        _wrapped(index, self.shape[dim] if self.ndim else 1, dim),
-        np.asarray(value).astype(self.dtype),
-        _set,
-    ),
+    cpu=_filled,
+    cpu_inplace=_fill,
     compute="raw",
     aclnn=call("aclnnIndexFill", "self", "dim", "index", in_dtype("value"), "out", when=is_real),
     lower=in_pairs(filled),
@@ -586,6 +600,7 @@ op(
     ],
     tolerance="exact",
     inplace=True,
+    overlaps="tensor[mask] = scalar",
 )
 
 

@@ -62,16 +62,20 @@ def _index(self: Geometry, indices: tuple[Geometry | None, ...]) -> Geometry:
     return geometry(shape, strides, 0, self.dtype, self.device)
 
 
+def _refuse_outside(indices: list[Array], sizes: list[int]) -> None:
+    """IndexError for the first element, in the order of memory, that an index has not."""
+    if not all(i.size for i in indices):
+        return
+    for values in np.nditer(indices, order="K"):
+        for at, (i, size) in enumerate(zip(np.atleast_1d(values), sizes, strict=True)):
+            if not -size <= i < size:  # torch counts the dims that are indexed
+                raise IndexError(f"index {i} is out of bounds for dimension {at} with size {size}")
+
+
 def _where(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
-    used = [(dim, index) for dim, index in enumerate(indices) if index is not None]
-    for at, (dim, index) in enumerate(used):  # torch counts the dims that are indexed
-        if not index.size:
-            continue
-        size = self.shape[dim]
-        low, high = index.min(), index.max()
-        if low < -size or high >= size:
-            bad = high if high >= size else low
-            raise IndexError(f"index {bad} is out of bounds for dimension {at} with size {size}")
+    used = [(index, self.shape[dim]) for dim, index in enumerate(indices) if index is not None]
+    if any(i.size and (i.min() < -size or i.max() >= size) for i, size in used):
+        _refuse_outside([i for i, _ in used], [size for _, size in used])
     return tuple(slice(None) if i is None else i for i in indices)
 
 
@@ -185,6 +189,7 @@ op(
     tolerance="rounded",
     rule="stored",
     inplace=True,
+    overlaps="tensor[indices] = tensor",
     apart=True,
 )
 

@@ -171,14 +171,8 @@ def scatter_reduce(
 ) -> Tensor:
     """Elements of `src` put together with those of `self` that `index` names."""
     if src.ndim and tuple(src.shape) != tuple(index.shape) and src.ndim == index.ndim:
+        within(self._geom, dim % max(self.ndim, 1), index._geom, src._geom)
         for d, n in enumerate(index.shape):
-            if n > src.shape[d]:
-                at = dim % max(self.ndim, 1)
-                raise RuntimeError(
-                    f"Expected index {list(index.shape)} to be no larger than self"
-                    f" {list(self.shape)} apart from dimension {at} and to be no"
-                    f" larger size than src {list(src.shape)}"
-                )
             src = aten.narrow(src, d, 0, n)
     if index.numel() and not (self.ndim and index.ndim) and max(self.ndim, index.ndim) == 1:
         line, places, values = (aten.reshape(t, (-1,)) for t in (self, index, src))
@@ -236,12 +230,12 @@ def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool = True
 ) -> Tensor:
     """Slices of `source` put together with the slices of `self` that `index` names."""
-    warn_once("index_reduce() is in beta and the API may change at any time.")
     if reduce not in _INDEX_NAMES:
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got"
             f" {reduce}."
         )
+    warn_once("index_reduce() is in beta and the API may change at any time.")
     at = wrap_dim(dim, self.ndim)
     along_fits("index_reduce_", self._geom, at, index._geom, source._geom)
     try:

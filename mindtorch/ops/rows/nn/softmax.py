@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...._compat.unsupported_dtypes import UnsupportedDtypes, kernel
 from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
 
@@ -48,13 +49,25 @@ def _samples() -> list[Sample]:
     return [*samples, Sample((Arg(()), 0, False)), Sample((Arg((2, 0)), 1, False))]
 
 
+def _unsupported(name: str) -> UnsupportedDtypes:
+    """The dtypes that torch's kernels lack: one for the last dimension, one for the others."""
+
+    def inner(args: Sequence[Any]) -> bool:
+        return args[0].ndim > 1 and args[1] % args[0].ndim != args[0].ndim - 1
+
+    return {
+        "bool whole complex": kernel(f"{name}_lastdim_kernel_impl", unless=inner),
+        "complex whole bool": f"{name}_kernel_impl",
+    }
+
+
 op(
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     infer=_rule("softmax"),
     cpu=_softmax,
     aclnn=call("aclnnSoftmax", "self", "dim", "out"),
     grad={"self": lambda grad, result, dim: aten._softmax_backward_data(grad, result, dim, None)},
-    unsupported={"bool whole complex": "softmax_lastdim_kernel_impl"},
+    unsupported=_unsupported("softmax"),
     samples=_samples,
     surface="none",
     autocast="float32 on npu",
@@ -68,7 +81,7 @@ op(
     grad={
         "self": lambda grad, result, dim: aten._log_softmax_backward_data(grad, result, dim, None)
     },
-    unsupported={"bool whole complex": "log_softmax_lastdim_kernel_impl"},
+    unsupported=_unsupported("log_softmax"),
     samples=_samples,
     tolerance="composite",
     rule="log_softmax",

@@ -131,7 +131,7 @@ op(
     ],
     tolerance="exact",
     inplace=True,
-    overlaps=True,
+    overlaps="tensor[mask] = scalar",
 )  # fmt: skip
 
 
@@ -309,12 +309,12 @@ class _Division(Pointwise):
 
 
 def _narrow(refuses: Callable[..., Any]) -> Callable[..., Any]:
-    """A look at numbers of results that hold few: whole numbers and halves."""
+    """A look at numbers of results that hold few, whole numbers and halves, and at complex ones."""
 
     def look(args: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
         dtype = getattr(outs[0], "dtype", None) if outs else None
         wide = dtype is None or (dtype.category >= FLOAT and dtype.itemsize > 2)
-        return None if wide else refuses(args, outs)
+        return None if wide and args[3].__class__ is not complex else refuses(args, outs)
 
     return look
 
@@ -361,6 +361,7 @@ op(
             grad * aten.conj_of(tensor1 * -value / (tensor2 * tensor2))
         ),
     },
+    refuses=_narrow(converted(3)),
     samples=_fused_samples,
     inplace=True,
     rule="fused",

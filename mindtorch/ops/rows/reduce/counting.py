@@ -8,7 +8,15 @@ from types import ModuleType
 from ...._compat.unsupported_dtypes import kernel
 from ...._compat.warn_once import warn_once
 from ...fields import AclnnCall
-from ...rules import REAL, Dynamic, reduced, refuse_dtype, result_type, wrap_dims
+from ...rules import (
+    REAL,
+    Dynamic,
+    reduced,
+    refuse_dtype,
+    result_type,
+    without_derivative,
+    wrap_dims,
+)
 from ...samples import INTS
 from ...spec import in_dtypes
 from ...words import *
@@ -45,7 +53,7 @@ op(
     cpu=_unique_dim,
     compute="raw",
     aclnn=call("aclnnUniqueDim", "self", True, True, "dim", "values", "inverse", "counts"),
-    grad={},
+    grad={"self": without_derivative("unique_dim")},
     unsupported={"complex": "unique_dim"},
     samples=calls((_ROWS, 0), (Arg((3, 2, 2), "int32", 0, 1), 0)),
     oracle=lambda torch: lambda x, dim: torch.unique(x, True, True, True, dim),
@@ -74,7 +82,9 @@ def _unique_consecutive(self: Array, inverse: bool, counts: bool) -> tuple[Array
     )
 
 
-def _distinct(name: str, kernel: Callable[..., Any], call_: AclnnCall, *samples: Any) -> None:
+def _distinct(
+    name: str, operator: str, kernel: Callable[..., Any], call_: AclnnCall, *samples: Any
+) -> None:
     """A row of (tensor, whether the inverse is wanted, whether the counts are): what is not is
     empty, or on npu given all the same."""
     op(
@@ -84,7 +94,7 @@ def _distinct(name: str, kernel: Callable[..., Any], call_: AclnnCall, *samples:
         cpu=kernel,
         compute="raw",
         aclnn=call_,
-        grad={},
+        grad={"self": without_derivative(operator)},
         unsupported={"complex": "unique"},
         samples=calls(*((sample, True, True) for sample in samples)),
         oracle=lambda torch: _oracle(torch, name),
@@ -103,10 +113,15 @@ def _oracle(torch: ModuleType, name: str) -> Callable[..., Any]:
 _LINE = Arg((8,), "int64", values=(3, 1, 3, 2, 2, 1, 1, 3))
 _DISTINCT = ("values", "inverse", "counts")
 _distinct(
-    "_unique_sorted", _unique, call("aclnnUnique2", "self", True, True, True, *_DISTINCT), _LINE
+    "_unique_sorted",
+    "_unique2",
+    _unique,
+    call("aclnnUnique2", "self", True, True, True, *_DISTINCT),
+    _LINE,
 )
 _distinct(
     "_unique_rows",
+    "unique_consecutive",
     _unique_consecutive,
     call("aclnnUniqueConsecutive", "self", True, True, 0, *_DISTINCT),
     _LINE,
@@ -138,11 +153,11 @@ def unique(
     """The distinct elements in order, and if asked where each went and how many there were."""
     if dim is not None:
         _refuse_empty(self, dim)
-        slices = aten.movedim(self.detach(), dim, 0)
+        slices = aten.movedim(self, dim, 0)
         values, inverse, counts = aten._unique_dim(slices, 0)
         values = aten.movedim(values, 0, dim)
         return _requested(values, inverse, counts, return_inverse, return_counts)
-    flat = aten.reshape(self.detach(), (-1,))
+    flat = aten.reshape(self, (-1,))
     values, inverse, counts = aten._unique_sorted(flat, return_inverse, return_counts)
     if return_inverse:
         inverse = aten.reshape(inverse, self.shape)
@@ -179,7 +194,6 @@ def unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Tensor:
     """The elements, or the slices along `dim`, without those equal to the one before."""
-    self = self.detach()
     if dim is not None:
         _refuse_empty(self, dim)
     line = aten.reshape(self, (-1,)) if dim is None else aten.movedim(self, dim, 0)

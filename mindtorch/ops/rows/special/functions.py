@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from math import exp, inf, lgamma, pi, sqrt
 
-from ...rules import opmath, pointwise, result_type
+from ...rules import opmath, pointwise, result_type, without_derivative
 from ...words import *
 from ..pointwise.unary import pointwise_float, scipy_special
 
@@ -41,15 +41,6 @@ def in_float32(lower: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return aten.to(lower(*widened), dtype)
 
     return run
-
-
-def without_derivative(argument: str) -> Callable[..., Any]:
-    """The derivative by an argument for which torch has none: refused when it is wanted."""
-
-    def refuse(grad: Tensor) -> Tensor:
-        raise NotImplementedError(f"the derivative for '{argument}' is not implemented.")
-
-    return refuse
 
 
 def unary(

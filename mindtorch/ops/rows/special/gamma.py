@@ -6,10 +6,10 @@ from math import log, nan, pi
 
 from ...._compat.unsupported_dtypes import Refusal
 from ...limits import reserve
-from ...rules import pointwise, result_type
+from ...rules import pointwise, result_type, without_derivative
 from ...spec import Derivative
 from ...words import *
-from .functions import _floating, by_scipy, in_float32, integral, without_derivative
+from .functions import _floating, by_scipy, in_float32, integral
 
 
 def _slope(sign: int) -> Derivative:

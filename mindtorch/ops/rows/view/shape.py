@@ -116,9 +116,26 @@ def _view_dtype(self: Geometry, dtype: Dtype) -> Geometry:
     return geometry(shape, strides, self.offset * old // new, dtype, self.device)
 
 
+def _refuse_unresolved(args: object, outs: object) -> Callable[[Tensor, Dtype], None]:
+    """A check of what torch would conjugate or negate when it is read, which has no other dtype."""
+
+    def check(self: Tensor, dtype: Dtype) -> None:
+        for mark, what in _UNRESOLVED.items():
+            if mark in self.__dict__:
+                raise RuntimeError(
+                    f"torch.Tensor.view is not supported for {what} when converting to a different"
+                    " dtype."
+                )
+
+    return check
+
+
+_UNRESOLVED = {"_conjugated": "conjugate view tensors",
+               "_negated": "tensors with negative bit set"}  # fmt: skip
 op(
     "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
     infer=_view_dtype,
+    refuses=_refuse_unresolved,
     grad={},
     tolerance="exact",
     layout_bound=True,
