@@ -90,10 +90,18 @@ C.embedding_bag(weight, input, input if offsets is None else offsets, scale_grad
     "instance_norm": "C.instance_norm(input, weight, bias, running_mean, running_var,"
     " use_input_stats, momentum, eps, True)",
     "interpolate": """
-if align_corners is not None and mode in _KERNELS:
-    sizes = [1] * (input.dim() - 2)
-    factors = None if scale_factor is None else [float(n) for n in sizes]
-    getattr(C, _KERNELS[mode])(input, sizes if size is not None else None, align_corners, factors)
+dims = input.dim() - 2
+sizes, factors = (v if v is None or isinstance(v, (list, tuple)) else [v] * dims
+                  for v in (size, scale_factor))
+if sizes is size and size is not None and not all(_is_integer(n) for n in size):
+    kinds = [type(n) for n in size]
+    raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or "
+                    f"Tuple[int, int, int], but got size with types {kinds}")
+if mode in _KERNELS:
+    corners = False if align_corners is None else align_corners
+    getattr(C, _KERNELS[mode])(input, sizes, corners, factors)
+elif mode == "nearest":
+    getattr(C, f"upsample_nearest{dims}d")(input, sizes, factors)
 """,
     "kl_div": "C.kl_div(input, target, 1, log_target=log_target)",
     "log_softmax": _SOFTMAX.format("log_softmax"),
@@ -147,9 +155,15 @@ class _Calls:
         return call
 
 
+def _is_integer(value: Any) -> bool:
+    whole = hasattr(value, "is_floating_point") and not value.is_floating_point()
+    return whole or isinstance(value, int)
+
+
 _SCOPE = {
     "C": _Calls(""), "M": _Calls("."), "_list_with_default": _list_with_default, "_pair": _pair,
     "_single": _single, "_triple": _triple, "_KERNELS": _KERNELS,
+    "_is_integer": _is_integer,
 }  # fmt: skip
 
 

@@ -72,6 +72,10 @@ def trunc_normal_(
     Where the cut leaves much of the law, draws outside are drawn again, which gives torch's
     numbers; else the distribution function is inverted, which gives torch's law only.
     """
+    if a > b:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={a:g} > to={b:g}"
+        )
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "

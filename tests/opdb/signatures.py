@@ -28,7 +28,8 @@ SKIPPED = frozenset(("backward", "compile", "cuda", "load", "register_hook", "sa
 # What functions of Python call in C by names of its own.
 CALLED = frozenset((
     "col2im", "cross_entropy_loss", "im2col", "nll_loss_nd", "upsample_bicubic2d",
-    "upsample_bilinear2d", "upsample_linear1d", "upsample_trilinear3d",
+    "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d", "upsample_nearest2d",
+    "upsample_nearest3d", "upsample_trilinear3d",
 ))  # fmt: skip
 BUILTIN = (type(torch.add), type(torch.Tensor.add))
 _LITERAL = re.compile(rb"[A-Za-z_]\w*\([\x20-\x27\x2a-\x7e]*\)(?:\|deprecated|\|hidden)?(?=\x00)")

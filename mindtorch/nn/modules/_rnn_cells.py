@@ -140,6 +140,8 @@ class LSTMCell(RNNCellBase):
             raise TypeError(
                 "lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor"
             )
+        if hx is not None and len(hx) != 2:
+            raise RuntimeError("lstm_cell expects two hidden states")
         return self._step("LSTM", input, None if hx is None else tuple(hx))
 
 

@@ -26,6 +26,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 class _IncompatibleKeys(IncompatibleKeys):
+    __module__ = "mindtorch.nn.modules.module"
     __slots__ = ()
 
     def __repr__(self) -> str:
@@ -120,8 +121,9 @@ class StateDict:
         """Gives an OrderedDict from dotted names to detached parameters and persistent buffers."""
         if args:
             warnings.warn(
-                "Positional args are being deprecated, use kwargs instead. Refer to "
-                "the documentation of Module.state_dict for details.",
+                "Positional args are being deprecated, use kwargs instead. Refer to"
+                " https://pytorch.org/docs/main/generated/torch.nn.Module.html"
+                "#torch.nn.Module.state_dict for details.",
                 FutureWarning,
                 stacklevel=2,
             )

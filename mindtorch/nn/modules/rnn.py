@@ -181,6 +181,9 @@ class RNNBase(Module):
         if x.size(0) == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         out, last = self._layers(x, None, self._as_tuple(hx))
+        whole = self.mode == "LSTM" and not (self.proj_size or self.bidirectional)
+        if whole and out._fn is not None and out.dtype is mindtorch.float32:
+            out._fn.label = "MkldnnRnnLayerBackward0"  # oneDNN's, one for each layer
         out = out.transpose(0, 1) if self.batch_first else out
         if not batched:
             squeezed = tuple(s.squeeze(1) for s in last)

@@ -6,6 +6,7 @@ Gradient-Based Optimization on Manifolds, 2019.
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Any
 
 import mindtorch
@@ -14,7 +15,14 @@ from ..._tensor.tensor import Tensor
 from ..modules.module import Module
 from .parametrize import register_parametrization
 
-MAPS = ("matrix_exp", "cayley", "householder")
+
+class _OrthMaps(Enum):
+    """The maps from matrices to orthogonal ones, by torch's numbers."""
+
+    __module__ = "mindtorch.nn.utils.parametrizations"
+    matrix_exp = auto()
+    cayley = auto()
+    householder = auto()
 
 
 def _is_orthogonal(q: Tensor) -> bool:
@@ -36,9 +44,9 @@ class _Orthogonal(Module):
 
     base: Any
 
-    def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool) -> None:
+    def __init__(self, weight: Tensor, orthogonal_map: _OrthMaps, use_trivialization: bool) -> None:
         super().__init__()
-        if weight.is_complex() and orthogonal_map == "householder":
+        if weight.is_complex() and orthogonal_map is _OrthMaps.householder:
             raise ValueError("The householder parametrization does not support complex tensors.")
         self.shape = weight.shape
         self.orthogonal_map = orthogonal_map
@@ -48,7 +56,7 @@ class _Orthogonal(Module):
     def forward(self, x: Tensor) -> Tensor:
         wide = x.size(-2) < x.size(-1)
         x = x.mT if wide else x
-        q = self._reflected(x) if self.orthogonal_map == "householder" else self._rotated(x)
+        q = self._reflected(x) if self.orthogonal_map is _OrthMaps.householder else self._rotated(x)
         if hasattr(self, "base"):
             q = self.base @ q
         return q.mT if wide else q
@@ -60,7 +68,7 @@ class _Orthogonal(Module):
         if n != k:
             x = mindtorch.cat([x, x.new_zeros((*x.shape[:-1], n - k))], -1)
         skew = x - x.mH
-        if self.orthogonal_map == "matrix_exp":
+        if self.orthogonal_map is _OrthMaps.matrix_exp:
             q = mindtorch.matrix_exp(skew)
         else:
             identity = mindtorch.eye(n, dtype=x.dtype, device=x.device)
@@ -96,7 +104,7 @@ class _Orthogonal(Module):
         return start
 
     def _reflections(self, tall: Tensor, wide: bool) -> Tensor:
-        if self.orthogonal_map != "householder":
+        if self.orthogonal_map is not _OrthMaps.householder:
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley"
                 " parametrizations when use_trivialization=False."
@@ -130,11 +138,11 @@ def orthogonal(
     if orthogonal_map is None:
         square = weight.size(-2) == weight.size(-1) or weight.is_complex()
         orthogonal_map = "matrix_exp" if square else "householder"
-    if orthogonal_map not in MAPS:
+    if orthogonal_map not in _OrthMaps.__members__:
         raise ValueError(
             'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got:'
             f" {orthogonal_map}"
         )
-    map_ = _Orthogonal(weight, orthogonal_map, use_trivialization)
+    map_ = _Orthogonal(weight, _OrthMaps[orthogonal_map], use_trivialization)
     register_parametrization(module, name, map_, unsafe=True)
     return module

@@ -12,6 +12,7 @@ from ..modules.module import Module
 from .orthogonal import orthogonal
 from .parametrize import register_parametrization
 from .spectral_norm import rows_of
+from .weight_norm import scaled_directions
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -24,7 +25,7 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weight_v * (weight_g / mindtorch.norm_except_dim(weight_v, 2, self.dim))
+        return scaled_directions(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Any, Any]:
         """Gives (|w|, w)."""

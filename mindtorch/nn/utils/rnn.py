@@ -118,6 +118,11 @@ def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
     """Packs `[T, N, *]` (`[N, T, *]` with batch_first) by the true length of each sequence."""
+    if isinstance(lengths, Tensor) and lengths.dim() != 1:
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D"
+            f" {lengths.device} {lengths.dtype.legacy} tensor"
+        )
     sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     if not isinstance(input, Tensor):
         raise TypeError(
@@ -125,6 +130,8 @@ def pack_padded_sequence(
             f" {class_name(input)}"
         )
     batch = input.size(0 if batch_first else 1)
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     if enforce_sorted and len(sizes) != batch:
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)}"

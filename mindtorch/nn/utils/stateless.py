@@ -128,7 +128,16 @@ def _slots(module: Module) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
 
 def _add_tied(slots: dict[str, Any], changes: dict[str, Any]) -> None:
     """A tensor that stands under several names is replaced under all of them."""
-    by_tensor = {id(slots[name][0][slots[name][1]]): value for name, value in changes.items()}
+    owners: dict[int, list[str]] = {}
+    for name in changes:
+        owners.setdefault(id(slots[name][0][slots[name][1]]), []).append(name)
+    for names in owners.values():
+        if any(changes[name] is not changes[names[0]] for name in names):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(names)}, which are tied."
+                " Consider using tie_weights=False"
+            )
+    by_tensor = {key: changes[names[0]] for key, names in owners.items()}
     for name, (where, key) in slots.items():
         if name not in changes and where[key] is not None and id(where[key]) in by_tensor:
             changes[name] = by_tensor[id(where[key])]

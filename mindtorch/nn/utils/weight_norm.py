@@ -15,6 +15,14 @@ from ..parameter import Parameter, is_lazy
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
+def scaled_directions(v: Tensor, g: Tensor, dim: int) -> Tensor:
+    """g v / |v|, the norm over every dimension but `dim`."""
+    weight = v * (g / aten.norm_except_dim(v, 2, dim))
+    if dim in (0, v.ndim - 1):  # torch's fused operator takes these alone
+        labelled(weight, "WeightNormInterfaceBackward0", (v, g))
+    return weight
+
+
 class WeightNorm:
     """The pre-forward hook of one weight."""
 
@@ -26,10 +34,7 @@ class WeightNorm:
         """Gives g v / |v|."""
         g = getattr(module, self.name + "_g")
         v = getattr(module, self.name + "_v")
-        weight = v * (g / aten.norm_except_dim(v, 2, self.dim))
-        if self.dim in (0, v.ndim - 1):  # torch's fused operator takes these alone
-            labelled(weight, "WeightNormInterfaceBackward0", (v, g))
-        return weight
+        return scaled_directions(v, g, self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:

@@ -52,6 +52,11 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norm over every dimension but one, kept as size 1; dim -1 takes all."""
     if dim == -1:
         return aten.linalg_vector_norm(v, pow)
+    if not -v.ndim <= dim < v.ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but got"
+            f" {dim})"
+        )
     dims = [i for i in range(v.ndim) if i != dim % v.ndim]
     return aten.linalg_vector_norm(v, pow, dims, True) if dims else aten.abs(v)
 

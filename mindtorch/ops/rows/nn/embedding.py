@@ -6,7 +6,7 @@ from math import prod
 
 from ...._compat.unsupported_dtypes import kernel, several_dtypes
 from ...costs import lookup, product
-from ...rules import c_name, refuse_growth
+from ...rules import c_name, refuse_growth, type_name
 from ...words import *
 from ..matrix.matmul import multiply
 
@@ -21,7 +21,7 @@ def _embedding_rule(
     if indices.dtype not in (dt.int64, dt.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            f"Long, Int; but got torch.{indices.dtype.legacy}Tensor instead "
+            f"Long, Int; but got {type_name(indices.dtype)} instead "
             "(while checking arguments for embedding)"
         )
     return weight.fresh((*indices.shape, weight.shape[1]))

@@ -6,7 +6,7 @@ import math
 import warnings
 
 from ...._tensor.recording import unrepeatable
-from ...rules import preserved
+from ...rules import preserved, type_name
 from ...words import *
 
 
@@ -33,17 +33,17 @@ def embedding(
     """Rows of weight `[n, d]` at the indices; `max_norm` renormalizes those rows in place first."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    padding_idx = _padding_index(padding_idx, weight.size(0), "Padding_idx", "num_embeddings")
+    padding_idx = _padding_index(padding_idx, weight.size(0))
     if max_norm is not None:
         weight.detach().embedding_renorm_(input, max_norm, norm_type)
     return aten.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def _padding_index(index: int | None, count: int, name: str, against: str) -> int:
+def _padding_index(index: int | None, count: int) -> int:
     if index is None:
         return -1
     if not -count <= index < count:
-        raise AssertionError(f"{name} must be within {against}")
+        raise AssertionError("Padding_idx must be within num_embeddings")
     return index + count if index < 0 else index
 
 
@@ -117,8 +117,6 @@ def _class_count(tensor: Tensor, num_classes: int) -> int:
     largest = int(tensor.max().item())
     if num_classes == -1:
         return largest + 1
-    if num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
     if num_classes <= largest:
         raise RuntimeError("Class values must be smaller than num_classes.")
     return num_classes
@@ -173,7 +171,14 @@ def embedding_bag(
         raise ValueError(
             f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
         )
-    padding = _padding_index(padding_idx, weight.size(0), "padding_idx", "num_embeddings")
+    padding, count = -1, weight.size(0)
+    if padding_idx is not None:
+        if not -count <= padding_idx < count:
+            raise RuntimeError(
+                "padding_idx must be within the number of embeddings, "
+                f"{-count} through {count - 1}, but got {padding_idx}"
+            )
+        padding = padding_idx % count
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:
@@ -191,6 +196,12 @@ def embedding_bag(
         )
     flat, bags, count = _bags(input, offsets, include_last_offset)
     _refuse_rows(flat, weight, mode)
+    if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument"
+            f" #1 'per_sample_weights'; but type {type_name(weight.dtype)} does not equal"
+            f" {type_name(per_sample_weights.dtype)} (while checking arguments for embedding_bag)"
+        )
     rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
@@ -205,7 +216,7 @@ def _refuse_rows(flat: Tensor, weight: Tensor, mode: str) -> None:
     if flat.dtype not in (dt.int32, dt.int64):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types:"
-            f" Long, Int; but got torch.{flat.dtype.legacy}Tensor instead (while checking arguments"
+            f" Long, Int; but got {type_name(flat.dtype)} instead (while checking arguments"
             " for embedding_bag)"
         )
     if flat.device.type != "cpu" or not flat.numel():
@@ -249,13 +260,19 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
 
 def _refuse_offsets(offsets: Tensor, count: int) -> None:
     """RuntimeError in torch's words for bags outside of the input, on cpu; no wait elsewhere."""
+    if offsets.dtype not in (dt.int32, dt.int64):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types:"
+            f" Long, Int; but got {type_name(offsets.dtype)} instead (while checking arguments for"
+            " embedding_bag)"
+        )
     if offsets.device.type != "cpu" or not offsets.numel():
         return
     first, least, end = (int(v.item()) for v in (offsets[0], offsets.min(), offsets[-1]))
     if first != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from"
-            f" position 0. However, got {first}"
+            f" position 0. However, got {first}\n[ {type_name(offsets.dtype)}{{}} ]"
         )
     if end > count:
         raise RuntimeError(

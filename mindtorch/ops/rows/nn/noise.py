@@ -121,7 +121,11 @@ def _channel_dropout(n: int, x: Arg, where: str) -> None:
             unrepeatable()
             warnings.warn(
                 f"dropout{n}d: Received a {input.dim()}-D input to dropout{n}d, which is deprecated"
-                " and will result in an error in a future release.",
+                " and will result in an error in a future release. To retain the behavior and"
+                " silence this warning, please use dropout instead. Note that"
+                f" dropout{n}d exists to provide channel-wise dropout on inputs with {n} spatial"
+                f" dimensions, a channel dimension, and an optional batch dimension (i.e. {n + 1}D"
+                f" or {n + 2}D inputs).",
                 stacklevel=2,
             )
         if n == 2 and input.dim() == 3:
@@ -181,6 +185,8 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """alpha_dropout of whole channels."""
+    if training and input.dim() < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     return _alpha(input, _per_channel, _check(p, "feature_alpha_dropout"), training, inplace)
 
 

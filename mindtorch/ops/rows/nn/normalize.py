@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...._compat.warn_once import warn_once
+from ...rules import c_name
 from ...words import *
 from .norm import trailing
 from .pad import pad
@@ -60,6 +62,12 @@ def rms_norm(
             "Expected weight to be of same shape as normalized_shape, but got weight of shape"
             f" {list(weight.shape)} and normalized_shape = {list(shape)}"
         )
+    if weight is not None and weight.dtype is not input.dtype and not input.is_complex():
+        warn_once(
+            f"Mismatch dtype between input and weight: input dtype = {c_name(input.dtype)}, weight"
+            f" dtype = {c_name(weight.dtype)}, Cannot dispatch to fused implementation. ",
+            "rms_norm",
+        )
     if input.device.type == "npu" and kernel_takes(input, weight):
         return aten._fused_rms_norm(input, shape, weight, eps)[0]
     wide = input.float() if input.dtype in (dt.float16, dt.bfloat16) else input
@@ -92,6 +100,9 @@ def group_norm(
             f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
         )
     n, c = input.size(0), input.size(1)
+    _check_batch([n * c // num_groups, num_groups, *input.shape[2:]])
+    if num_groups < 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if c % num_groups:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
@@ -142,9 +153,11 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    elif running_mean is None or running_var is None:
+    if not training and (running_mean is None or running_var is None):
         absent = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{absent} must be defined in evaluation mode")
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     return normalized_by(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
@@ -241,6 +254,10 @@ def instance_norm(
     """Normalizes each channel of each sample: batch norm of `[1, N C, *]`."""
     if use_input_stats:
         _check_instance(input.size())
+    elif running_mean is None or running_var is None:
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
     n, c = input.size(0), input.size(1)
 
     def repeated(tensor: Tensor | None) -> Any:

@@ -436,11 +436,13 @@ def _refuse_unpool(input: Tensor, indices: Tensor, n: int) -> None:
 
 def _outside(places: Tensor, space: Sequence[int]) -> RuntimeError | None:
     """What torch says of a place that is not in the result; None where all are in it."""
-    bad = next((i for i in places.reshape(-1).tolist() if not 0 <= i < prod(space)), None)
-    if bad is None:
+    bad = [i for i in places.reshape(-1).tolist() if not 0 <= i < prod(space)]
+    if not bad:
         return None
     sizes = "x".join(map(str, space))
-    return RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {sizes})")
+    return RuntimeError(
+        f"Found an invalid max index: {bad[-1]} (output volumes are of size {sizes})"
+    )
 
 
 def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
@@ -458,6 +460,10 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
         if output_size is not None:
             space = _unpooled(output_size, space, strides)
         _refuse_unpool(input, indices, n)
+        if n == 3 and min(strides) <= 0:
+            raise RuntimeError(
+                f"strides should be greater than zero, but got stride: {list(strides)}"
+            )
         lead = list(input.shape[:-n])
         plane = aten.zeros([*lead, prod(space)], dtype=input.dtype, device=input.device)
         places = indices.reshape([*lead, -1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from ...._compat.unsupported_dtypes import Refusal, kernel
-from ...rules import c_name
+from ...rules import c_name, result_type
 from ...words import *
 
 
@@ -40,6 +40,11 @@ def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tenso
             raise RuntimeError(
                 f"bilinear(): input batch dimensions do not match at dim {i}: got {a} and {b}"
             )
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        raise RuntimeError(
+            "bilinear(): bias size does not match weight size: got"
+            f" {bias.shape[0]} but expected {weight.shape[0]}"
+        )
     for number, side in ((1, input1), (2, input2)):
         if side.shape[-1] != weight.shape[number]:
             raise RuntimeError(
@@ -61,7 +66,8 @@ def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tenso
 )
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 · x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`."""
-    x1, x2 = aten.broadcast_tensors(x1, x2)
+    common = result_type((x1._geom, x2._geom))
+    x1, x2 = aten.broadcast_tensors(x1.to(common), x2.to(common))
     return ((x1 / _length(x1, dim, eps)) * (x2 / _length(x2, dim, eps))).sum(dim)
 
 

@@ -1,4 +1,4 @@
-"""Attention (switches of kernels, biases, block masks) and losses agree, refusals too."""
+"""Layers' functions agree, refusals too: attention and its switches, losses, norms, shapes."""
 
 import warnings
 from importlib import import_module
@@ -71,6 +71,36 @@ F.nll_loss(x.unsqueeze(3), y.unsqueeze(2).expand(2, 4, 2), o(2))
 F.binary_cross_entropy(t.tensor([0.5, float('nan')]), t.tensor([0.0, 1.0]))
 F.multilabel_margin_loss(x[..., 0], t.tensor([[0, 4, 1], [1, 2, -1]]))
 t.nn.NLLLoss2d()
+F.interpolate(o(1, 1, 4, 4), size=(2.0, 2.0))
+F.interpolate(o(1, 1, 4, 4), size=2.5)
+F.interpolate(o(1, 1, 4, 4), size=2.5, mode='bilinear')
+F.embedding_bag(t.tensor([0, 1]), o(3, 2), t.tensor([1, 2]))
+F.embedding_bag(t.tensor([[0, 1]]), o(3, 2), mode='sum', per_sample_weights=o(1, 2).double())
+F.embedding_bag(t.tensor([0, 1]), o(3, 2), t.tensor([0.0, 1]))
+F.embedding_bag(t.tensor([[0, 1]]), o(3, 2), padding_idx=7)
+F.embedding(t.tensor([True]), o(3, 2))
+F.rms_norm(o(2, 3), (3,), o(3).double())
+F.group_norm(o(1, 2), 2)
+F.group_norm(o(2, 4), 0)
+F.group_norm(o(2, 4), -2)
+F.batch_norm(o(2, 3), o(3), None, training=True)
+F.instance_norm(o(2, 3, 4), use_input_stats=False)
+F.dropout3d(o(2, 3), training=False)
+F.feature_alpha_dropout(o(2), 0.5, True)
+F.bilinear(o(2, 3), o(2, 4), o(5, 3, 4), o(4))
+F.one_hot(t.tensor([0, 1]), 0)
+F.cosine_similarity(o(2, 3), o(2, 3).long())
+F.max_unpool2d(o(1, 1, 2, 2), t.tensor([[[[5, 17], [23, 25]]]]), 2)
+t.nn.LSTMCell(3, 4)(o(2, 3), (o(2, 4),))
+t.nn.LSTM(3, 4, 2)(o(2, 1, 3))[0].grad_fn.name()
+t.nn.utils.rnn.pack_padded_sequence(o(3, 2, 2), t.tensor([[3, 2]]))
+t.nn.utils.rnn.pack_padded_sequence(o(3, 0, 2), t.tensor([], dtype=t.long))
+t.nn.Linear(1, 1).state_dict({}, 'x.').keys()
+str(t.nn.utils.parametrizations.orthogonal(L(3, 3)).parametrizations.weight[0].orthogonal_map)
+t.nn.utils.parametrizations.weight_norm(L(2, 3)).weight.grad_fn.name()
+t.nn.utils.parametrizations.weight_norm(L(2, 3), dim=5)
+t.nn.init.trunc_normal_(o(3), a=2, b=1)
+l = L(1, 1); m = t.nn.Sequential(l, l); F2(m, {'0.bias': o(1), '1.bias': o(1)}, o(1))
 """.strip().splitlines()
 
 
@@ -82,6 +112,7 @@ def scope(library):
         "r": lambda *sizes: ones(*sizes, requires_grad=True), "p": ones(1, 2, 3, 4),
         "g": ones(1, 2, 3, 4, requires_grad=True), "x": library.zeros(2, 3, 4),
         "y": library.zeros(2, 4, dtype=library.long),
+        "L": library.nn.Linear, "F2": library.func.functional_call,
         "A": library.nn.functional.scaled_dot_product_attention,
         "S": attention.sdpa_kernel(attention.SDPBackend.FLASH_ATTENTION),
         "bias": import_module(f"{library.__name__}.nn.attention.bias"),
