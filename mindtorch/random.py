@@ -15,6 +15,7 @@ from ._random.generator import (
     set_rng_state,
 )
 from ._random.generator import default_generator as _default_generator
+from ._tensor.device import device
 
 __all__ = [
     "Generator",
@@ -43,6 +44,7 @@ def fork_rng(
     if not enabled:
         yield
         return
+    device_type = device(device_type).type
     generators = [_default_generator()]
     generators += [_default_generator(f"{device_type}:{d}" if isinstance(d, int) else d)
              for d in devices or ()]  # fmt: skip

@@ -31,12 +31,14 @@ from .._tensor.geometry import (
     format_strides,
 )
 from .._tensor.recording import unrepeatable
+from .._tensor.settings import SETTINGS
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
 from .._tensor.types import Array, Number, Shape
 from ..ops.limits import fits
 from ..ops.rules import LAST, c_name, channels_last, refuse_vector
 from ..ops.spec import aten
+from .creation import fill_unwritten
 from .publish import attach, surface
 
 aten.publish("_scatter_view", scatter_view)
@@ -420,13 +422,17 @@ def resize_(self: Tensor, *size: Any, memory_format: object | None = None) -> Te
         return self
     _refuse_resize(shape)
     geom = self._geom.at(shape, format_strides(shape, name))
-    need = geom.extent * geom.dtype.itemsize
-    if need > self._storage.nbytes:
+    size_of_one = geom.dtype.itemsize
+    need, before = geom.extent * size_of_one, self._storage.nbytes
+    if need > before:
         if geom.device.type in ("cpu", "meta"):
             _storage.resize(self._storage, need)
         else:
             _grow(self._storage, geom, need)
     _set_geometry(self, geom)
+    if need > before and SETTINGS["deterministic"] and SETTINGS["fill"]:
+        first = before // size_of_one
+        fill_unwritten(self.as_strided((need // size_of_one - first,), (1,), first))
     return self
 
 

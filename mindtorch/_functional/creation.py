@@ -26,7 +26,7 @@ from ..ops.rules import NUMBERS, laid_out, scalar_name
 from ..ops.spec import OPS, aten
 from .literals import array_of, refuse_strides
 from .publish import FUNCTIONS, surface
-from .state import SETTINGS
+from .._tensor.settings import SETTINGS
 
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:
@@ -532,10 +532,15 @@ def uninitialised(geom: Geometry) -> Tensor:
     """Memory as it is; as NaN, the greatest integer or True where algorithms are deterministic."""
     tensor = registry.backend(geom.device).allocate(geom)
     if SETTINGS["deterministic"] and SETTINGS["fill"]:
-        kind = geom.dtype
-        whole = not (kind.is_floating_point or kind.is_complex or kind is dt.bool)
-        tensor.fill_(dt.iinfo(kind).max if whole else float("nan"))
+        fill_unwritten(tensor)
     return tensor
+
+
+def fill_unwritten(tensor: Tensor) -> None:
+    """NaN, the greatest integer or True."""
+    kind = tensor.dtype
+    whole = not (kind.is_floating_point or kind.is_complex or kind is dt.bool)
+    tensor.fill_(dt.iinfo(kind).max if whole else float("nan"))
 
 
 @surface(method=False)

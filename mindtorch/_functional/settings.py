@@ -9,7 +9,7 @@ from typing import Any
 from .._compat.argument_errors import parsed
 from .._compat.warn_once import warn_once
 from .publish import surface
-from .state import SETTINGS
+from .._tensor.settings import SETTINGS
 
 _PRECISIONS = ("highest", "high", "medium")
 

@@ -73,8 +73,15 @@ class Generator:
                 "Cannot get CUDA generator without ATen_cuda library. PyTorch splits its backend"
                 " into two shared libraries: a CPU library and a CUDA library; this error has"
                 " occurred because you are trying to use some CUDA functionality, but the CUDA"
-                " library has not been loaded by the dynamic linker for some reason."
+                " library has not been loaded by the dynamic linker for some reason.  The CUDA"
+                " library MUST be loaded, EVEN IF you don't directly use any symbols from the CUDA"
+                " library! One common culprit is a lack of -Wl,--no-as-needed in your link"
+                " arguments; many dynamic linkers will delete dynamic library dependencies if you"
+                " don't depend on any of their symbols.  You can check if this has occurred by"
+                " using ldd on your binary to see if there is a dependency on *_cuda.so library."
             )
+        if self.device.type == "meta":
+            raise RuntimeError("META device type not an accelerator.")
         self._lock = Lock()
         self.manual_seed(DEFAULT_SEED)
         _alive.add(self)
@@ -108,6 +115,22 @@ class Generator:
     def initial_seed(self) -> int:
         """The seed in use."""
         return self._seed
+
+    def get_offset(self) -> int:
+        """RuntimeError on cpu; on a device, how many draws of its stream were taken."""
+        if self.device.type == "cpu":
+            raise RuntimeError("CPU Generator does not use offset")
+        return self._offset
+
+    def set_offset(self, offset: int) -> Generator:
+        """RuntimeError on cpu; on a device, go on from a place of its stream."""
+        self.get_offset()
+        self._offset = offset
+        return self
+
+    def graphsafe_get_state(self) -> Generator:
+        """NotImplementedError: states aren't shared with graphs."""
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
 
     def words(self, n: int) -> Array:
         """The next `n` 32-bit words, as uint64."""

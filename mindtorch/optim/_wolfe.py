@@ -89,7 +89,7 @@ def strong_wolfe(
     best = _lower(bracket)
     stuck = False
     while trials < limit and not abs(bracket[1].t - bracket[0].t) * norm < tolerance:
-        ends = bracket[0].t, bracket[1].t
+        ends: tuple[Any, Any] = (bracket[0].t, bracket[1].t)
         left, right = min(ends), max(ends)
         t = _cubic(bracket[0], bracket[1], left, right)
         edge = 0.1 * (right - left)

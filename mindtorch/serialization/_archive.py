@@ -41,7 +41,10 @@ class Archive:
             raise RuntimeError(f"load: {twice} stands twice in the file; it is damaged")
         body = next((n for n in names if n.endswith("data.pkl")), None)
         if body is None:
-            raise RuntimeError("load: the zip file holds no data.pkl; torch.save did not write it")
+            raise RuntimeError(
+                'Expected hasRecord("version") to be true, but got false.  (Could this error'
+                " message be improved?  If so, please report an enhancement request to PyTorch.)"
+            )
         self.root = body[: -len("data.pkl")]
         self._look_for_overlaps()
         if f"{self.root}constants.pkl" in names:

@@ -9,6 +9,7 @@ import pickle
 import sys
 import warnings
 import zipfile
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import Counter, OrderedDict
 from types import ModuleType
 from typing import Any, BinaryIO
@@ -24,6 +25,7 @@ from ._options import safe_names
 from ._pickles import Reader
 from ._storages import Storages
 
+_BLOCKED = ("sys", "os", "posix", "nt")  # nobody can allow what is in these modules
 _FAILED = "Weights only load failed. "
 _UNSAFE = (
     "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load`"
@@ -39,6 +41,12 @@ _DOCS = (
 
 def _unsupported(module: str, name: str) -> pickle.UnpicklingError:
     """What torch raises for a file that names what it may not."""
+    module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+    if module in _BLOCKED:
+        return pickle.UnpicklingError(
+            f"{_FAILED}{_UNSAFE}\n\n\nTrying to load unsupported GLOBAL {module}.{name} whose"
+            f" module {module} is blocked.{_DOCS}"
+        )
     path = name if module in ("builtins", "__builtin__") else f"{module}.{name}"
     return pickle.UnpicklingError(
         f"{_FAILED}This file can still be loaded, to do so you have two options, \033[1mdo those"
@@ -111,7 +119,7 @@ class _Unpickler(Guarded):
             raise RuntimeError(f"load: data.pkl cannot be read ({what}); it is damaged") from error
 
     def named(self, module: str, name: str) -> Any:
-        value = self.allowed.get((module, name))
+        value = None if module in _BLOCKED else self.allowed.get((module, name))
         if value is None:
             value = known(module, name)
         if value is None:

@@ -25,7 +25,7 @@ class Storages:
         if face is None:
             memory, device = placed(Storage(self.read(key, dtype, count)), location, self.where)
             face = self.moved[key] = UntypedStorage.of(memory, device)
-        return face if dtype is None else TypedStorage(wrap_storage=face, dtype=dtype)
+        return TypedStorage(wrap_storage=face, dtype=dtype or dt.uint8)
 
     def read(self, key: str, dtype: dt.dtype | None, count: int) -> Any:
         """The bytes of a storage, an array on the cpu."""

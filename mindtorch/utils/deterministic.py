@@ -3,7 +3,7 @@
 import sys
 from types import ModuleType
 
-from .._functional.state import SETTINGS
+from .._tensor.settings import SETTINGS
 
 
 class _Deterministic(ModuleType):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...._compat.warn_once import warn_once
+from ...._tensor.settings import alert_not_deterministic
 from ...words import *
 from .gathering import INDEX, _grid, along_fits, checked, counted, indexed, outside, within
 
@@ -271,6 +272,8 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
             "put_(): Expected source and index to have the same number of elements, but got"
             f" source.numel() = {source.numel()}, index.numel() = {index.numel()}"
         )
+    if not accumulate:
+        alert_not_deterministic("put_")
     if index.numel() and not self.numel():
         raise IndexError("put_(): Tried to put elements into an empty tensor")
     flat = aten.reshape(self, (-1,))

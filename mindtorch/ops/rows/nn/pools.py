@@ -7,6 +7,7 @@ from math import prod
 from typing import TypeAlias
 
 from ...._tensor.dtype import int64
+from ...._tensor.settings import alert_not_deterministic
 from ...rules import as_images
 from ...sizes import _list_with_default, _ntuple
 from ...words import *
@@ -459,6 +460,7 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
         space = [(size - 1) * s - 2 * p + k for size, s, p, k in pairs]
         if output_size is not None:
             space = _unpooled(output_size, space, strides)
+        alert_not_deterministic(f"max_unpooling{max(n, 2)}d_forward_out")
         _refuse_unpool(input, indices, n)
         if n == 3 and min(strides) <= 0:
             raise RuntimeError(
