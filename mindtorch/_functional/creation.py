@@ -19,6 +19,7 @@ from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry, Size, contiguous, format_name
+from .._tensor.settings import SETTINGS
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number, Shape
@@ -26,7 +27,6 @@ from ..ops.rules import NUMBERS, laid_out, scalar_name
 from ..ops.spec import OPS, aten
 from .literals import array_of, refuse_strides
 from .publish import FUNCTIONS, surface
-from .._tensor.settings import SETTINGS
 
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:

@@ -8,8 +8,8 @@ from typing import Any
 
 from .._compat.argument_errors import parsed
 from .._compat.warn_once import warn_once
-from .publish import surface
 from .._tensor.settings import SETTINGS
+from .publish import surface
 
 _PRECISIONS = ("highest", "high", "medium")
 

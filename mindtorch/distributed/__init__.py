@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from .._compat import absent_modules
 from .._compat.refusals import refused
+from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from . import _group
 from ._calls import (
@@ -55,21 +56,74 @@ from ._points import (
 from ._store import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
 
 __all__ = [
-    "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError",
-    "DistributedError", "DistributedNotAvailableError", "FileStore", "GradBucket", "GroupMember",
+    "Backend",
+    "DebugLevel",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
+    "DistributedError",
+    "DistributedNotAvailableError",
+    "FileStore",
+    "GradBucket",
+    "GroupMember",
     "HashStore",
-    "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
-    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
-    "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
-    "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank",
-    "get_group_rank", "get_node_local_rank", "get_process_group_ranks", "get_rank",
-    "get_world_size", "group", "init_process_group", "irecv", "is_available",
-    "is_backend_available", "is_gloo_available", "is_hccl_available", "is_initialized",
+    "P2POp",
+    "PrefixStore",
+    "ProcessGroup",
+    "ReduceOp",
+    "Store",
+    "TCPStore",
+    "Work",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "destroy_process_group",
+    "gather",
+    "gather_object",
+    "get_backend",
+    "get_debug_level",
+    "get_default_backend_for_device",
+    "get_global_rank",
+    "get_group_rank",
+    "get_node_local_rank",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "irecv",
+    "is_available",
+    "is_backend_available",
+    "is_gloo_available",
+    "is_hccl_available",
+    "is_initialized",
     "is_mpi_available",
-    "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier", "new_group",
-    "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce",
-    "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "isend",
+    "monitored_barrier",
+    "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
+    "recv",
+    "recv_object_list",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
     "send_object_list",
+    "set_debug_level",
+    "set_debug_level_from_env",
 ]  # fmt: skip
 # torch's names for what goes wrong between processes.
 DistError = DistBackendError = DistNetworkError = DistributedError
@@ -150,7 +204,7 @@ class Backend(str):
     def __new__(cls, name: str) -> Backend:
         """ValueError for what is no text."""
         if not isinstance(name, str):
-            raise ValueError(f"Backend constructor parameter must be string-ish, got {name=}")
+            raise ValueError("Backend constructor parameter must be string-ish")
         return super().__new__(cls, name.lower())
 
 
@@ -168,15 +222,7 @@ def _get_default_group() -> ProcessGroup:
     return world
 
 
-class _World(type):
-    """Gives `group.WORLD` as it is now."""
-
-    @property
-    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802 - torch's name
-        return _group.current()
-
-
-class group(GroupMember, metaclass=_World):  # noqa: N801 - torch's name
+class group(GroupMember):  # noqa: N801 - torch's name
     """`group.WORLD`: every process of the run, None before init_process_group."""
 
 
@@ -338,8 +384,9 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     value = os.environ.get("LOCAL_RANK")
     if value is None and fallback_rank is None:
         raise RuntimeError(
-            "LOCAL_RANK is not in the environment. Consider passing fallback_rank, or use a "
-            "launcher that sets it, such as torchrun"
+            "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+            "`get_node_local_rank` to work, assuming you are not running in a multi-device context"
+            " and want the code to run locally instead."
         )
     return int(value if value is not None else fallback_rank or 0)
 
@@ -368,6 +415,44 @@ def get_group_rank(group: Group, global_rank: int) -> int:
     return process_group.place(global_rank, None, "get_group_rank")
 
 
+def get_default_backend_for_device(device: str | Device) -> str:
+    """gloo or hccl; ValueError for a type of device without one."""
+    kind = Device(device).type
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
+
+
+class DebugLevel(Enum):
+    """How much torch logs of collectives: kept, without effect."""
+
+    OFF, INFO, DETAIL = range(3)
+
+    def __str__(self) -> str:
+        return f"DebugLevel.{self.name}"
+
+
+_debug_level = [DebugLevel.OFF]
+
+
+def get_debug_level() -> DebugLevel:
+    """What set_debug_level was given."""
+    return _debug_level[0]
+
+
+def set_debug_level(level: DebugLevel) -> None:
+    """Kept, without effect."""
+    _debug_level[0] = level
+
+
+def set_debug_level_from_env() -> None:
+    """Take TORCH_DISTRIBUTED_DEBUG; RuntimeError for no level's name."""
+    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")
+    if name.upper() not in DebugLevel.__members__:
+        raise RuntimeError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
+    set_debug_level(DebugLevel[name.upper()])
+
+
 def _of(group: Group) -> ProcessGroup | None:
     """A group; None for who is not in it."""
     return None if group == GroupMember.NON_GROUP_MEMBER else inside(group, "get_rank")
@@ -376,9 +461,9 @@ def _of(group: Group) -> ProcessGroup | None:
 # Functions of torch.distributed that are not here, which are there to be refused.
 _FUNCTIONS = frozenset((
     "all_gather_coalesced", "all_gather_single", "all_reduce_coalesced", "breakpoint",
-    "get_backend_config", "get_debug_level", "get_default_backend_for_device", "get_pg_count",
+    "get_backend_config", "get_pg_count",
     "is_ucc_available", "is_xccl_available", "record_comm", "reduce_scatter_single",
-    "register_rendezvous_handler", "rendezvous", "set_debug_level", "set_debug_level_from_env",
+    "register_rendezvous_handler", "rendezvous", 
     "shrink_group", "split_group", "supports_complex",
 ))  # fmt: skip
 

@@ -12,10 +12,28 @@ import numpy as np
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._group import BITWISE, REDUCTIONS, ProcessGroup, Work, array_of, bytes_as, default, fill
+from ._group import (
+    BITWISE,
+    REDUCTIONS,
+    ProcessGroup,
+    Work,
+    array_of,
+    bytes_as,
+    current,
+    default,
+    fill,
+)
 
 
-class GroupMember:
+class _World(type):
+    """Gives `group.WORLD` as it is now."""
+
+    @property
+    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802 - torch's name
+        return current()
+
+
+class GroupMember(metaclass=_World):
     """What new_group gives: a group, or NON_GROUP_MEMBER to who is not in it."""
 
     NON_GROUP_MEMBER = -100
@@ -242,6 +260,16 @@ def all_gather_into_tensor(
 
 
 def _sized(large: Tensor, small: Tensor, size: int, name: str) -> None:
+    """ValueError unless the first holds `size` of the second; RuntimeError in all_gather's words
+    where it is divided into parts of another size."""
+    if (
+        name == "all_gather"
+        and large.dtype == small.dtype
+        and large.numel() != size * small.numel()
+    ):
+        parts = large.chunk(size)
+        _as_many(parts, size)
+        _alike(parts, small, "allgather")
     if large.numel() != size * small.numel() or large.dtype != small.dtype:
         raise ValueError(
             f"{name}: {large.dtype}{list(large.shape)} and {small.dtype}{list(small.shape)}: "
@@ -258,11 +286,7 @@ def all_gather(
     process_group = inside(group, "all_gather")
     if process_group is None:
         return None
-    if len(tensor_list) != process_group.count:
-        raise RuntimeError(
-            "ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length"
-            f" {process_group.count}, got {len(tensor_list)})"
-        )
+    _as_many(tensor_list, process_group.count)
     _alike(tensor_list, tensor, "allgather")
     if process_group.on_npu(tensor, "all_gather"):
         parts = mindtorch.empty(
@@ -281,6 +305,14 @@ def all_gather(
             fill(to, bytes_as(part, array))
 
     return process_group.begin(call, async_op, tensor_list)
+
+
+def _as_many(tensors: Sequence[Tensor], count: int) -> None:
+    if len(tensors) != count:
+        raise RuntimeError(
+            "ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length"
+            f" {count}, got {len(tensors)})"
+        )
 
 
 def listed(tensors: Sequence[object], size: int, name: str) -> None:

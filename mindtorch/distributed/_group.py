@@ -157,8 +157,10 @@ class ProcessGroup:
 
         ValueError where both or neither are named, or the group has no such rank.
         """
-        if (rank is None) == (within is None):
-            raise ValueError(f"{name}: name a rank among all processes or one of the group")
+        if rank is None and within is None:
+            raise ValueError("Must specify global_rank or group_rank")
+        if rank is not None and within is not None:
+            raise ValueError("Can't specify both group_rank and global_rank")
         if within is not None:
             if not 0 <= within < self.count:
                 raise ValueError(f"{name}: group rank {within}: expected 0 to {self.count - 1}")

@@ -13,7 +13,7 @@ import mindtorch
 
 from .._tensor.tensor import Tensor
 from ._calls import Group, inside, listed
-from ._group import ProcessGroup, Work, array_of, bytes_as, fill
+from ._group import ProcessGroup, Work, array_of, bytes_as, default, fill
 
 _OBJECT: Final = "object"
 
@@ -113,12 +113,23 @@ class P2POp:
         self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
         self.tag, self.group_peer = tag, group_peer
 
+    def __repr__(self) -> str:
+        pg = default() if self.group is None else self.group
+        if not isinstance(pg, ProcessGroup):
+            return object.__repr__(self)
+        mine, other = pg.rank(), pg.place(self.peer, self.group_peer, "P2POp")
+        source, to = (mine, other) if self.op is isend else (other, mine)
+        return (
+            f"P2POp({self.op.__name__} pg={pg.name()}, group_src={source}, group_dst={to}, "
+            f" {self.tensor.shape}, {self.tensor.dtype})"
+        )
+
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     """Begin all of them: what is sent first, and what goes over HCCL at once, as a send waits
     there for who receives."""
     if not p2p_op_list:
-        raise ValueError("batch_isend_irecv: expected a list of P2POp, got none")
+        raise IndexError("list index out of range")
     ordered = sorted(p2p_op_list, key=lambda one: one.op is irecv)
     groups: dict[ProcessGroup, list[P2POp]] = {}
     begun: list[Work | None] = []
@@ -161,7 +172,8 @@ def all_gather_object(object_list: list[Any], obj: object, group: Group = None) 
         parts = _objects(
             process_group, "all_gather_object", [pickle.dumps(obj)] * process_group.count
         )
-        object_list[:] = [pickle.loads(part) for part in parts]
+        for i, part in enumerate(parts):
+            object_list[i] = pickle.loads(part)
 
 
 def _objects(process_group: ProcessGroup, name: str, parts: Sequence[bytes]) -> list[bytes]:

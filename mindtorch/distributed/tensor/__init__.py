@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from .. import DistributedNotAvailableError
+from ..device_mesh import DeviceMesh as DeviceMesh
+from ..device_mesh import init_device_mesh as init_device_mesh
 
 
 def _refuse(name: str) -> Any:
@@ -28,23 +31,48 @@ class DTensor:
 class Placement:
     """How a tensor would lie over processes."""
 
+    def is_shard(self, dim: int | None = None) -> bool:
+        """Whether each process has a part, along `dim` where one is named."""
+        return isinstance(self, Shard) and dim in (None, self.dim)
 
+    def is_replicate(self) -> bool:
+        """Whether each process has a copy."""
+        return isinstance(self, Replicate)
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:
+        """Whether each process has a summand, or one of another reduction."""
+        return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
+
+
+@dataclass(frozen=True)
 class Replicate(Placement):
     """A copy in each process."""
 
+    def __str__(self) -> str:
+        return "R"
 
+
+@dataclass(frozen=True)
 class Shard(Placement):
     """A part in each process, along `dim`."""
 
-    def __init__(self, dim: int):
-        self.dim = dim
+    dim: int
+
+    def __str__(self) -> str:
+        return f"S({self.dim})"
 
 
+@dataclass(frozen=True)
 class Partial(Placement):
     """A summand in each process."""
 
-    def __init__(self, reduce_op: str = "sum"):
-        self.reduce_op = reduce_op
+    reduce_op: str = "sum"
+
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+    def __str__(self) -> str:
+        return f"P({self.reduce_op})"
 
 
 def distribute_tensor(*_: object, **__: object) -> Any:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import mindtorch
 
+from ..._tensor.device import device as Device
 from ..._tensor.tensor import Tensor
 from ..modules.module import Module
+from ..parameter import UninitializedParameter
 
 __all__ = ["DistributedDataParallel"]
 
@@ -35,12 +38,31 @@ class DistributedDataParallel(Module):
     def __init__(
         self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
         broadcast_buffers: bool = True, process_group: Any = None, bucket_cap_mb: float = 25.0,
-        find_unused_parameters: bool = False, **_: Any,
+        find_unused_parameters: bool = False, check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False, static_graph: bool = False, **_: Any,
     ) -> None:  # fmt: skip
         super().__init__()
-        if device_ids is not None and len(device_ids) > 1:
-            raise ValueError("device_ids can only be None or contain a single element.")
+        if any(isinstance(p, UninitializedParameter) for p in module.parameters()):
+            raise RuntimeError(
+                "Modules with uninitialized parameters can't be used with `DistributedDataParallel`"
+                ". Run a dummy forward pass to correctly initialize the modules"
+            )
+        devices = {p.device for p in module.parameters()}
+        _check_devices(devices, device_ids, output_device)
+        if find_unused_parameters and static_graph:
+            warnings.warn(
+                "You passed find_unused_parameters=true to DistributedDataParallel, "
+                "`_set_static_graph` will detect unused parameters automatically, so you do not "
+                "need to set find_unused_parameters=true, just be sure these unused parameters "
+                "will not change during training loop while calling `_set_static_graph`.",
+                stacklevel=2,
+            )
         self.module = module
+        self.dim, self.output_device = dim, output_device
+        self.device = next(iter(devices), None)
+        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self.bucket_bytes_cap = int(bucket_cap_mb * _MIB)
+        self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
         self.process_group = process_group
         self.device_ids = device_ids
         self.broadcast_buffers = broadcast_buffers
@@ -54,7 +76,8 @@ class DistributedDataParallel(Module):
             )
         self._hook: tuple[Any, Callable[[Any, Any], Any]] | None = None
         self._agree(module)
-        self._buckets = _buckets(learned, int(bucket_cap_mb * _MIB))
+        self._learned = learned
+        self._buckets = _buckets(learned, self.bucket_bytes_cap)
         self._bucket_of = {id(p): i for i, bucket in enumerate(self._buckets) for p in bucket}
         self._waiting: list[set[int]] = []
         self._next = len(self._buckets)
@@ -66,7 +89,7 @@ class DistributedDataParallel(Module):
         import mindtorch.distributed as dist
 
         shapes = [(n, tuple(p.shape), str(p.dtype)) for n, p in module.named_parameters()]
-        layouts: list[Any] = []
+        layouts: list[Any] = [None] * dist.get_world_size(self.process_group)
         dist.all_gather_object(layouts, shapes, self.process_group)
         for rank, theirs in enumerate(layouts):
             if theirs != shapes:
@@ -96,13 +119,36 @@ class DistributedDataParallel(Module):
 
     def _require_finished(self) -> None:
         if self._next < len(self._buckets):
-            left = sum(len(ids) for ids in self._waiting)
+            left = {number for numbers in self._waiting for number in numbers}
             self._next = len(self._buckets)
-            raise RuntimeError(
-                "Expected to have finished reduction in the prior iteration before starting a new "
-                f"one: {left} parameters got no gradient; pass find_unused_parameters=True if not "
-                "every parameter takes part in every loss"
-            )
+            raise RuntimeError(self._unfinished(left))
+
+    def _unfinished(self, left: set[int]) -> str:
+        """torch's text for parameters that got no gradient; `left` are their ids."""
+        import mindtorch.distributed as dist
+
+        indices = (str(i) for i, p in enumerate(self._learned) if id(p) in left)
+        remedy = (
+            "Since `find_unused_parameters=True` is enabled, this likely  means that not all "
+            "`forward` outputs participate in computing loss. You can fix this by "
+            if self.find_unused_parameters
+            else "You can enable unused parameter detection by passing the keyword argument "
+            "`find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by "
+        )
+        return (
+            "Expected to have finished reduction in the prior iteration before starting a new one. "
+            "This error indicates that your module has parameters that were not used in producing "
+            f"loss. {remedy}\nmaking sure all `forward` function outputs participate in calculating"
+            " loss. \nIf you already have done the above, then the distributed data parallel module"
+            " wasn't able to locate the output tensors in the return value of your module's "
+            "`forward` function. Please include the loss function and the structure of the return "
+            "value of `forward` of your module when reporting this issue (e.g. list, dict, "
+            "iterable).\nParameter indices which did not receive grad for rank "
+            f"{dist.get_rank(self.process_group)}: {' '.join(indices)}\n In addition, you can set "
+            "the environment variable TORCH_DISTRIBUTED_DEBUG to either INFO or DETAIL to print out"
+            " information about which particular parameters did not receive gradient on this rank "
+            "as part of this error"
+        )
 
     def _begin(self, output: Any) -> None:
         """Wait for the gradient of every parameter; those that take no part get zeros."""
@@ -190,6 +236,18 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+
+def _check_devices(devices: set[Device], device_ids: Any, output_device: Any) -> None:
+    """ValueError in torch's words for devices named beside parameters on the CPU, or several."""
+    if device_ids is not None and len(device_ids) > 1:
+        raise ValueError("device_ids can only be None or contain a single element.")
+    if (device_ids or output_device) and devices == {Device("cpu")}:
+        raise ValueError(
+            "DistributedDataParallel device_ids and output_device arguments only work with "
+            "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+            f"{device_ids}, output_device {output_device}, and module parameters {devices}."
+        )
 
 
 def _buckets(parameters: list[Tensor], most: int) -> list[list[Tensor]]:

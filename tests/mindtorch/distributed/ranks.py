@@ -83,7 +83,7 @@ def calls(device: str) -> None:
         for work in dist.batch_isend_irecv(ring):
             work.wait()
         same(got, all_of[rank - 1])
-    told: list = []
+    told = [None] * size
     dist.all_gather_object(told, {"rank": rank})
     assert [t["rank"] for t in told] == list(range(size))
     dist.barrier()

@@ -202,6 +202,19 @@ def test_second_group_is_refused(alone):
         dist.init_process_group("gloo", "tcp://127.0.0.1:1", world_size=1, rank=0)
 
 
+def unused_in_turn():
+    """Two steps of a model whose second layer takes no part."""
+
+    class First(torch.nn.Sequential):
+        def forward(self, x):
+            return self[0](x)
+
+    model = First(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    for _ in range(2):
+        model(torch.ones(1, 1)).sum().backward()
+
+
 def test_bad_arguments_are_named(alone):
     with pytest.raises(ValueError, match="op 'XOR': expected one of SUM"):
         dist.all_reduce(torch.ones(1), op="XOR")
@@ -225,6 +238,15 @@ def test_bad_arguments_are_named(alone):
          "ProcessGroupGloo::scatter: Incorrect input list size 2. Input list size should be 1"),
         (lambda: dist.new_group([0, 1]), ValueError, "the new group's world size should be less"),
         (lambda: dist.new_group([1]), ValueError, "Rank 1 is out of range. Valid ranks are 0 to 0"),
+        (lambda: dist.broadcast(one), ValueError, "Must specify global_rank or group_rank"),
+        (lambda: dist.all_gather_into_tensor(torch.ones(3), torch.ones(2)), RuntimeError,
+         "ProcessGroupGloo::allgather: invalid tensor size at index 0 (expected (2), got (3))"),
+        (lambda: torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1), [0]), ValueError,
+         "DistributedDataParallel device_ids and output_device arguments only work with"),
+        (lambda: torch.nn.parallel.DistributedDataParallel(torch.nn.LazyLinear(1)), RuntimeError,
+         "Modules with uninitialized parameters can't be used with `DistributedDataParallel`."),
+        (lambda: unused_in_turn(), RuntimeError,
+         "Parameter indices which did not receive grad for rank 0: 2 3"),
         (lambda: dist.all_reduce(one, dist.ReduceOp.BAND), RuntimeError,
          "Cannot use ReduceOp.BAND with non-integral dtype"),
     ):  # fmt: skip
