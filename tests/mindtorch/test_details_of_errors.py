@@ -299,7 +299,6 @@ t.use_deterministic_algorithms(False)
 t.Generator().get_offset()
 t.Generator('meta')
 t.optim.SGD([('a',p:=t.nn.Parameter(y)),('a',p)]).state_dict()['param_groups'][0]['params']
-(s:=t.optim.SGD([t.nn.Parameter(t.ones(1))],1.)) and t.optim.lr_scheduler.SequentialLR(s,[t.optim.lr_scheduler.ConstantLR(s,.1,2),t.optim.lr_scheduler.ExponentialLR(s,.9)],[0]).get_last_lr()
 adaptive(y,t.tensor([0,6]))
 adaptive(y[:,:2],t.tensor([3,0]))
 adaptive(y[:0],i[:0]).output

@@ -38,6 +38,10 @@ CASES: list[tuple[str, Make]] = [
         ),
     ),
     (
+        "sequential from the second",
+        lambda s, o: s.SequentialLR(o, [s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)], [0]),
+    ),
+    (
         "sequential of three",
         lambda s, o: s.SequentialLR(
             o, [s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9), s.StepLR(o, 2)], [2, 6]
