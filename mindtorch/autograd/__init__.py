@@ -4,6 +4,7 @@ import importlib as _importlib
 import sys as _sys
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
+from typing import NoReturn as _NoReturn
 
 from .._autograd import graph
 from .._autograd.function import Function, once_differentiable
@@ -15,8 +16,8 @@ from .._autograd.grad_mode import (
     set_multithreading_enabled,
 )
 from .._autograd.surface import backward, grad
-from .._tensor.tensor import Tensor as Variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .variable import Variable
 
 
 def _profiler_enabled() -> bool:
@@ -33,8 +34,24 @@ def _checking(name: str) -> _Any:
     return getattr(_importlib.import_module("._autograd.gradcheck", package), name)
 
 
+def _deprecated(*args: object, **options: object) -> _NoReturn:
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
+
+
+_deprecated.__name__ = _deprecated.__qualname__ = "variable"
+vars(_deprecated)["Variable"] = Variable
+
+
 class _Module(_ModuleType):
-    """The import of the module `gradcheck` leaves the function of its name in place."""
+    """Imports of the modules `gradcheck` and `variable` leave functions of their names in place."""
+
+    @property
+    def variable(self) -> _Any:
+        return _deprecated
+
+    @variable.setter
+    def variable(self, module: object) -> None:
+        pass
 
     @property
     def gradcheck(self) -> _Any:
@@ -46,6 +63,7 @@ class _Module(_ModuleType):
 
 
 _sys.modules[__name__].__class__ = _Module
+vars(_sys.modules[__name__]).pop("variable", None)
 
 
 def __getattr__(name: str) -> _Any:

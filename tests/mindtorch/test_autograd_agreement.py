@@ -753,6 +753,11 @@ t.autograd.graph.register_multi_grad_hook((x,), print)
 hooks(3, 4).__enter__()
 texts_of_saved(lambda a: a.exp() * a)
 mutable().__enter__()
+[t.autograd.Variable(x * d[0], True), t.autograd.Variable(x, volatile=1), isinstance(x, t.autograd.Variable)]
+t.autograd.Variable([1.0])
+t.autograd.Variable(x.int(), requires_grad=True)
+t.autograd.variable(x)
+[t.autograd.grad(f(d), d, create_graph=True)[0].grad_fn.name() for f in (t.norm, lambda d: d.square().sum())]
 make_dual(x, make_dual(x, x))
 make_dual(x, 3)
 t.utils.checkpoint.detach_variable(x)

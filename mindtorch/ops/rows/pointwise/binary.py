@@ -56,7 +56,7 @@ def _pow_grad_self(grad: Tensor, self: Any, exponent: Tensor | Number) -> Tensor
         slope = aten.pow(self, exponent - 1) * exponent
         return grad * aten.conj_of(slope)
     slope = aten.conj_of(exponent * aten.pow(self, exponent - 1))
-    return grad * aten.where(exponent == 0, 0.0, slope)
+    return aten.where(exponent == 0, 0.0, grad * slope)
 
 
 def _pow_grad_exponent(grad: Tensor, self: Any, exponent: Any, result: Tensor) -> Tensor:
@@ -552,7 +552,7 @@ composite(
 def _square(self: Tensor) -> Tensor:
     if self.dtype is dt.bool:  # torch says pow(self, 2), which counts
         return aten.to(self, dt.int64)
-    return aten.pow(self, 2) if aten._watched() else self * self
+    return aten.pow(self, 2) if aten._watched() or aten._recorded(self) else self * self
 
 
 composite(

@@ -500,6 +500,8 @@ def _whole_prod_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     zeros = _zeros_of(self)
     if zeros is not None and zeros > 1:
         return aten.zeros_like(self)
+    if zeros == 0:
+        return grad * aten.conj_of(result / self)
     flat = aten.reshape(self, (-1,))
     return aten.view(_product_slopes(grad, flat, result, 0, zeros), self.shape)
 
@@ -683,7 +685,7 @@ def norm_grad(
     grad, size = grow(grad, x._geom, dim, keepdim), grow(result, x._geom, dim, keepdim)
     none = size == 0
     if ord == 2:
-        return aten.masked_fill(x * (grad / size), none, 0)
+        return grad * aten.masked_fill(x / size, none, 0)
     if ord == 1:
         return aten.sgn(x) * grad
     if ord == 0:
@@ -692,8 +694,14 @@ def norm_grad(
         mask = aten.to(aten.abs(x) == size, grad.dtype)
         count = aten.sum(mask, axes(dim, x.ndim), True)
         return aten.sgn(x) * (mask / count * grad)
-    ratio = aten.pow(aten.abs(x) / size, ord - 1)
-    return aten.masked_fill(aten.sgn(x) * (ratio * grad), none, 0)
+    assert not isinstance(ord, complex)
+    if ord < 1:
+        slope = aten.masked_fill(aten.pow(aten.abs(x), ord - 1), x == 0, 0)
+        return aten.sgn(x) * slope * grad * aten.pow(size, 1 - ord)
+    slope = aten.sgn(x) * aten.pow(aten.abs(x), ord - 1)
+    if ord > 2:
+        slope = x * aten.pow(aten.abs(x), ord - 2)
+    return slope * aten.masked_fill(grad / aten.pow(size, ord - 1), none, 0)
 
 
 op(
