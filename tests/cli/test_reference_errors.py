@@ -57,6 +57,7 @@ def saved(folder) -> Path:
     return next((folder / "cases").glob("*.json"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "mode"), RUNS)
 def test_the_reference_is_named_and_nothing_is_judged(folder, name, mode, request):
     words = {

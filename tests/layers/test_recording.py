@@ -13,7 +13,7 @@ import pytest
 from aclnn_bindings.layers.recording_file import RecordingError
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("sample", layered.SAMPLES)
 def test_a_sample_runs_under_a_recording_as_without(sample: str, tmp_path: Path) -> None:
     alone = compiled.run(f"samples/{sample}")

@@ -9,7 +9,7 @@ from mindtorch_npu.conformance.run.pool import Setup
 from aclnn_bindings.install.library import bundled_simulator
 
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
-PARTS = 12  # the first runs with every change, the others at night
+PARTS = 24  # the first runs with every change, the others at night
 
 
 @pytest.mark.sampled(PARTS)
