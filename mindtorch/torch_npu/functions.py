@@ -11,9 +11,27 @@ from .._tensor.tensor import Tensor
 from ..nn import functional
 
 __all__ = [
-    "npu_bmmV2", "npu_broadcast", "npu_confusion_transpose", "npu_dtype_cast", "npu_gelu",
-    "npu_linear", "npu_max", "npu_min", "npu_mish", "npu_one_hot", "npu_pad", "npu_reshape",
-    "npu_scaled_masked_softmax", "npu_silu", "npu_silu_", "npu_slice", "npu_transpose",
+    "npu_bmmV2",
+    "npu_broadcast",
+    "npu_confusion_transpose",
+    "npu_dtype_cast",
+    "npu_gelu",
+    "npu_layer_norm_eval",
+    "npu_linear",
+    "npu_max",
+    "npu_min",
+    "npu_mish",
+    "npu_one_hot",
+    "npu_pad",
+    "npu_prefetch",
+    "npu_reshape",
+    "npu_scaled_masked_softmax",
+    "npu_silu",
+    "npu_silu_",
+    "npu_slice",
+    "npu_sort_v2",
+    "npu_transpose",
+    "npu_transpose_batchmatmul",
 ]  # fmt: skip
 
 
@@ -120,3 +138,31 @@ def npu_scaled_masked_softmax(
     if fixed_triu_mask:
         mask = mindtorch.ones(x.shape[-2:], dtype=mindtorch.bool, device=x.device).triu(1)
     return functional.softmax((x * scale).masked_fill(mask.bool(), -10000.0), -1)
+
+
+def npu_layer_norm_eval(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+    bias: Tensor | None = None, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """torch's layer norm."""
+    return functional.layer_norm(input, tuple(normalized_shape), weight, bias, eps)
+
+
+def npu_sort_v2(self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+    """The sorted values along a dim."""
+    return self.sort(dim, descending)[0]
+
+
+def npu_transpose_batchmatmul(
+    input: Tensor, weight: Tensor, *, bias: Tensor | None = None, scale: Tensor | None = None,
+    perm_x1: Sequence[int] = (0, 1, 2), perm_x2: Sequence[int] = (0, 1, 2),
+    perm_y: Sequence[int] = (1, 0, 2),
+) -> Tensor:  # fmt: skip
+    """The batched product of both operands in another order of dims, `perm_y` of it."""
+    product = input.permute(tuple(perm_x1)) @ weight.permute(tuple(perm_x2))
+    out = product.permute(tuple(perm_y)).contiguous()
+    return out if bias is None else out + bias
+
+
+def npu_prefetch(self: Tensor, dependency: Tensor | None, max_size: int, offset: int = 0) -> None:
+    """A hint to read memory early: nothing is computed."""

@@ -138,6 +138,21 @@ for _name in ("fast_gelu", "npu_fast_gelu"):
          call("aclnnFastGelu", "self", "out"),
          lower=bodies.fast_gelu, differentiable="self")  # fmt: skip
 
+_row("npu_add_rms_norm_cast(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-6)"
+     " -> (Tensor y1, Tensor y2, Tensor rstd, Tensor x)",
+     lambda x1, x2, gamma, epsilon: (
+         x1.fresh(dtype=float32), x1.fresh(), _reduced(x1, gamma), x1.fresh()),
+     call("aclnnAddRmsNormCast", "x1", "x2", "gamma", "epsilon", "y1", "y2", "rstd",
+          "x"))  # fmt: skip
+_row("npu_group_norm_swish(Tensor input, int num_groups, Tensor weight, Tensor bias,"
+     " float? eps=1e-5, float? swish_scale=1.) -> (Tensor out, Tensor mean, Tensor rstd)",
+     lambda x, groups, *rest: (
+         x.fresh(), *[x.fresh((x.shape[0], groups)) for _ in range(2)]),
+     call("aclnnGroupNormSwish", "input", "weight", "bias", "num_groups", Const("NCHW"),
+          lambda a: 1e-5 if a["eps"] is None else a["eps"], True,
+          lambda a: 1.0 if a["swish_scale"] is None else a["swish_scale"], "out", "mean",
+          "rstd"))  # fmt: skip
+
 # Positions.
 _MODES = {"half": 0, "interleave": 1, "quarter": 2, "interleave-half": 3}
 _row("npu_rotary_mul(Tensor self, Tensor r1, Tensor r2, str rotary_mode='half') -> Tensor",
@@ -199,6 +214,41 @@ def _rows_left(indices: Geometry, number: int | None) -> int:
     return number if number > 0 else indices.numel + number
 
 
+_row("npu_moe_gating_top_k(Tensor x, int k, *, Tensor? bias=None, int k_group=1, int group_count=1,"
+     " int group_select_mode=0, int renorm=0, int norm_type=0, bool out_flag=False,"
+     " float routed_scaling_factor=1., float eps=1e-20)"
+     " -> (Tensor y, Tensor expert_idx, Tensor out)",
+     lambda x, k, *rest: (
+         x.fresh((x.shape[0], k)), x.fresh((x.shape[0], k), int32), x.fresh(dtype=float32)),
+     call("aclnnMoeGatingTopK", "x", "bias", "k", "k_group", "group_count", "group_select_mode",
+          "renorm", "norm_type", "out_flag", "routed_scaling_factor", "eps", "y", "expert_idx",
+          "out"))  # fmt: skip
+
+
+def _expanded(x: Geometry, experts: Geometry, scale: Any, offset: Any, active: int, capacity: int,
+              number: int, drop: int, kind: int, counted: bool, quant: int, *rest: Any,
+              ) -> tuple[Geometry, ...]:  # fmt: skip
+    """Rows for the experts, their places, tokens of each expert, and a scale of each row."""
+    rows = experts.numel if active <= 0 else min(active, experts.numel)
+    counts = (number, 2) if kind == 2 else (number,)
+    return (x.fresh((rows, x.shape[1]), x.dtype if quant == -1 else int8),
+            experts.fresh((experts.numel,)), x.fresh(counts, int64),
+            x.fresh((rows,), float32))  # fmt: skip
+
+
+_row("npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None,"
+     " Tensor? offset=None, int active_num=-1, int expert_capacity=-1, int expert_num=-1,"
+     " int drop_pad_mode=0, int expert_tokens_num_type=0, bool expert_tokens_num_flag=False,"
+     " int quant_mode=-1, int[] active_expert_range=[], int row_idx_type=0)"
+     " -> (Tensor expanded_x, Tensor expanded_row_idx, Tensor expert_tokens,"
+     " Tensor expanded_scale)",
+     _expanded,
+     call("aclnnMoeInitRoutingV3", "x", "expert_idx", "scale", "offset", "active_num",
+          "expert_capacity", "expert_num", "drop_pad_mode", "expert_tokens_num_type",
+          "expert_tokens_num_flag", "quant_mode", "active_expert_range", "row_idx_type",
+          "expanded_x", "expanded_row_idx", "expert_tokens", "expanded_scale"))  # fmt: skip
+
+
 # Quantised products.
 def _int8_of(shape: Sequence[int], like: Geometry) -> Geometry:
     return like.fresh(tuple(shape), int8)
@@ -231,6 +281,25 @@ _row("npu_anti_quant(Tensor x, Tensor scale, *, Tensor? offset=None,"
      lambda x, scale, offset, dtype: x.fresh(dtype=dtype or float16),
      call("aclnnAscendAntiQuant", "x", "scale", "offset",
           lambda a: a["dst_dtype"] or float16, False, "out"))  # fmt: skip
+_row("_npu_swiglu_quantized(Tensor x, Tensor? weight_scale, Tensor? activation_scale, Tensor? bias,"
+     " Tensor? quant_scale, Tensor? quant_offset, Tensor? group_index, bool activate_left,"
+     " str quant_mode) -> (Tensor y, Tensor scale)",
+     lambda x, *rest: (
+         x.fresh((*x.shape[:-1], x.shape[-1] // 2), int8), x.fresh(x.shape[:-1], float32)),
+     call("aclnnDequantSwigluQuant", "x", "weight_scale", "activation_scale", "bias", "quant_scale",
+          "quant_offset", "group_index", "activate_left", "quant_mode", "y",
+          "scale"))  # fmt: skip
+_row("_npu_add_rms_norm_quantized(Tensor x1, Tensor x2, Tensor gamma, Tensor scales1,"
+     " Tensor? scales2, Tensor? zero_points1, Tensor? zero_points2, int axis, float epsilon,"
+     " bool div_mode) -> (Tensor y1, Tensor y2, Tensor x)",
+     lambda x1, *rest: (_int8_of(x1.shape, x1), _int8_of(x1.shape, x1), x1.fresh()),
+     call("aclnnAddRmsNormQuant", "x1", "x2", "gamma", "scales1", "scales2", "zero_points1",
+          "zero_points2", "axis", "epsilon", "div_mode", "y1", "y2", "x"))  # fmt: skip
+_row("npu_rms_norm_quant(Tensor x, Tensor gamma, Tensor beta, Tensor scale, Tensor offset,"
+     " float epsilon=1e-6) -> Tensor",
+     lambda x, *rest: _int8_of(x.shape, x),
+     call("aclnnRmsNormQuant", "x", "gamma", "beta", "scale", "offset", "epsilon",
+          "out"))  # fmt: skip
 for _name, _bias in (("_npu_grouped_matmul", None), ("_npu_grouped_matmul_biased", "bias")):
     _row(f"{_name}(Tensor[] x, Tensor[] weight, {'Tensor[] bias, ' if _bias else ''}"
          "Tensor? group_list, int split_item, int group_type, int group_list_type, int act_type)"
@@ -282,7 +351,14 @@ _row("npu_fused_infer_attention_score(Tensor query, Tensor key, Tensor value, *,
           "num_key_value_heads", "sparse_mode", "inner_precise", "block_size", 0, False, 0, 0,
           "attention", "softmax_lse"))  # fmt: skip
 
+_row("_npu_attention_update(Tensor[] lse, Tensor[] local_out) -> Tensor",
+     lambda lse, parts: parts[0].fresh(),
+     call("aclnnAttentionUpdate", "lse", "local_out", 0, "out", None))  # fmt: skip
+
 # The rest.
+_row("npu_top_k_top_p(Tensor logits, Tensor? p=None, Tensor? k=None) -> Tensor",
+     lambda logits, p, k: logits.fresh(),
+     call("aclnnApplyTopKTopP", "logits", "p", "k", "out"))  # fmt: skip
 _row("npu_scatter_nd_update(Tensor self, Tensor indices, Tensor updates) -> Tensor",
      lambda x, indices, updates: x.fresh(),
      call("aclnnScatterNdUpdate", "self", "indices", "updates", inplace=True),
@@ -314,6 +390,53 @@ def npu_quantize(
         raise NotImplementedError(f"npu_quantize: dtype is qint8 or int8 here, not {dtype}")
     factors = 1 / scales if div_mode else scales
     return aten._npu_quantized(self, factors, zero_points, axis)
+
+
+def npu_apply_rotary_pos_emb(
+    query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, layout: str = "BSND",
+    rotary_mode: str = "half",
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(`query` and `key` `[B, S, N, D]`, both turned by the angles of their positions)."""
+    return (aten.npu_rotary_mul(query, cos, sin, rotary_mode),
+            aten.npu_rotary_mul(key, cos, sin, rotary_mode))  # fmt: skip
+
+
+def npu_attention_update(
+    lse: Sequence[Tensor], local_out: Sequence[Tensor], update_type: int
+) -> tuple[Tensor, None]:
+    """(parts of an attention over keys that lie apart, put together; None)."""
+    if update_type != 0:
+        raise NotImplementedError(f"npu_attention_update: update_type is 0, not {update_type}")
+    return aten._npu_attention_update(list(lse), list(local_out)), None
+
+
+def npu_dequant_swiglu_quant(
+    x: Tensor, *, weight_scale: Tensor | None = None, activation_scale: Tensor | None = None,
+    bias: Tensor | None = None, quant_scale: Tensor | None = None,
+    quant_offset: Tensor | None = None, group_index: Tensor | None = None,
+    activate_left: bool = False, quant_mode: int = 0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(int8 of swiglu, a scale of each row); `quant_mode` 1 finds scales, 0 is given them."""
+    operands = (weight_scale, activation_scale, bias, quant_scale, quant_offset, group_index)
+    mode = "dynamic" if quant_mode else "static"
+    pair: tuple[Tensor, Tensor] = aten._npu_swiglu_quantized(x, *operands, activate_left, mode)
+    return pair
+
+
+def npu_add_rms_norm_quant(
+    x1: Tensor, x2: Tensor, gamma: Tensor, scales1: Tensor, zero_points1: Tensor | None,
+    beta: Tensor | None = None, scales2: Tensor | None = None,
+    zero_points2: Tensor | None = None, *, axis: int = -1, epsilon: float = 1e-6,
+    div_mode: bool = True,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """(int8 by the first scales, by the second, the sum)."""
+    if beta is not None:
+        raise NotImplementedError("npu_add_rms_norm_quant: beta is None here")
+    operands = (gamma, scales1, scales2, zero_points1, zero_points2)
+    three: tuple[Tensor, ...] = aten._npu_add_rms_norm_quantized(
+        x1, x2, *operands, axis, epsilon, div_mode
+    )
+    return three
 
 
 def npu_quant_matmul(
@@ -376,5 +499,7 @@ def npu_scatter_nd_update_(self: Tensor, indices: Tensor, updates: Tensor) -> Te
     return self.copy_(aten.npu_scatter_nd_update(self, indices, updates))
 
 
-__all__ += ["npu_cross_entropy_loss", "npu_grouped_matmul", "npu_quant_matmul", "npu_quantize",
+__all__ += ["npu_add_rms_norm_quant", "npu_apply_rotary_pos_emb", "npu_attention_update",
+            "npu_cross_entropy_loss", "npu_dequant_swiglu_quant",
+            "npu_grouped_matmul", "npu_quant_matmul", "npu_quantize",
             "npu_scatter_nd_update_"]  # fmt: skip

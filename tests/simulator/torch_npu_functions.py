@@ -101,6 +101,51 @@ show("npu_fast_gelu", a, to=[a])
 a = draw(2, 3, 4, 64)
 angles = [draw(1, 3, 1, 64) for _ in range(2)]
 show("npu_rotary_mul", a, *angles, to=[a])
+chosen = torch_npu.npu_moe_gating_top_k(
+    draw(4, 256), 8, bias=draw(256), k_group=4, group_count=8, group_select_mode=1, norm_type=1,
+    routed_scaling_factor=2.5,
+)  # fmt: skip
+print(*(rounded(r) for r in chosen[:2]))
+routing = torch_npu.npu_moe_init_routing_v2(
+    draw(4, 8, dtype=HALF), experts.int(), active_num=8, expert_capacity=0, expert_num=4,
+    expert_tokens_num_type=1, expert_tokens_num_flag=True, active_expert_range=[0, 4],
+)  # fmt: skip
+print(*(rounded(r) for r in routing[:3]))
+show("npu_dequant_swiglu_quant", draw(4, 64, dtype=HALF), activate_left=True, quant_mode=1)
+rows = [draw(4, 64, dtype=HALF) for _ in range(2)]
+quantised = torch_npu.npu_add_rms_norm_quant(
+    *rows, draw(64, dtype=HALF), torch.full((64,), 0.1).half().npu(), None
+)
+print(rounded(quantised[0]), rounded(quantised[2]))
+show("npu_add_rms_norm_cast", *rows, draw(64, dtype=HALF))
+show("npu_rms_norm_quant", rows[0], draw(64, dtype=HALF), draw(64, dtype=HALF),
+     torch.full((1,), 20.0).half().npu(), torch.zeros(1).to(torch.int8).npu())  # fmt: skip
+kept = torch_npu.npu_top_k_top_p(
+    draw(4, 64), torch.full((4,), 0.9).npu(), torch.full((4,), 9).int().npu()
+)
+print(kept.isfinite().sum().item(), rounded(kept.masked_fill(kept.isinf(), 0)))
+show("npu_group_norm_swish", draw(2, 4, 3, 3), 2, draw(4), draw(4))
+show("npu_attention_update", [draw(8), draw(8)], [draw(8, 16), draw(8, 16)], 0)
+show("npu_apply_rotary_pos_emb", *[draw(2, 3, 4, 128, dtype=HALF) for _ in range(2)],
+     *[draw(2, 3, 1, 128, dtype=HALF) for _ in range(2)])  # fmt: skip
+show("npu_quant_matmul", whole, table, torch.ones(16).npu(), pertoken_scale=torch.ones(4).npu(),
+     output_dtype=HALF)  # fmt: skip
+show("npu_sort_v2", x, -1, True)
+show("npu_layer_norm_eval", x, [8], gamma, beta, 1e-5)
+show("npu_transpose_batchmatmul", draw(2, 4, 8, dtype=HALF), draw(2, 8, 16, dtype=HALF))
+show("npu_prefetch", x, x, 64)
+show("npu_moe_finalize_routing", draw(8, 16), draw(4, 16), None, None, draw(4, 2),
+     torch.arange(8).int().npu(), experts.int())  # fmt: skip
+show("npu_grouped_matmul", [draw(4, 8, dtype=HALF)], [draw(2, 8, 16, dtype=HALF)],
+     bias=[draw(2, 16, dtype=HALF)], group_list=groups, split_item=3, group_type=0)  # fmt: skip
+show("npu_grouped_matmul", [draw(4, 8, dtype=HALF), draw(2, 8, dtype=HALF)],
+     [draw(8, 16, dtype=HALF), draw(8, 4, dtype=HALF)], group_type=-1, split_item=0)  # fmt: skip
+lengths = {"block_size": 16, "actual_seq_lengths_kv": [20, 31], "num_key_value_heads": 2}
+blocks = torch.tensor([[0, 1], [2, 3]]).int().npu()
+pages = [draw(4, 16, 128, dtype=HALF) for _ in range(2)]
+print(rounded(torch_npu.npu_fused_infer_attention_score(
+    draw(2, 1, 128, dtype=HALF), *pages, num_heads=2, input_layout="BSH", scale=0.125,
+    block_table=blocks, **lengths)[0]))  # fmt: skip
 print(torch_npu.get_npu_format(x), torch_npu.get_npu_format(draw(2, 3, 4, 5)))
 print(rounded(torch_npu.npu_format_cast(draw(16, 16), 2)), torch_npu.Format.FRACTAL_NZ)
 print(sorted(torch_npu.profiler.ExportType.Text), torch.npu.is_jit_compile_false())
