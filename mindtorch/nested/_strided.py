@@ -13,6 +13,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.layout_refusals import layout_refusal
 from .._compat.refusals import without_kernel
 from .._compat.warn_once import warn_once
 from .._dispatch.overrides import EVERY
@@ -221,6 +222,9 @@ def _call(
     each: bool, form: str = "function",
 ) -> Any:  # fmt: skip
     """A function on each sample; dims that count the batch are one less there."""
+    alike = form != "inplace" and name not in _WHOLE and name not in _OF_DIMS
+    if alike and (error := layout_refusal("NestedTensor", "CPU", name, args)):
+        raise error
     if form == "inplace" or (name.endswith("_") and not name.endswith("__")):
         for i, part in enumerate(_first(args).parts()):
             _of_sample(run if form != "inplace" else _inplace(run), i, (part, *args[1:]), kwargs)

@@ -8,12 +8,15 @@ from typing import Any
 
 import mindtorch
 
+from .._autograd.node import Node
 from .._dispatch.bind import can_cast
 from .._functional.queries import layout as Layout
 from .._functional.queries import sparse_coo, sparse_csc, sparse_csr, strided
+from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
-from ._convert import coalesced, convert, dense, flat, to_coo
+from ..ops.rules import wrap_dim
+from ._convert import coalesced, convert, dense, flat, gathered, to_coo
 from ._tensor import (
     BLOCKED,
     BY_ROWS,
@@ -22,12 +25,12 @@ from ._tensor import (
     SparseTensor,
     become,
     make,
+    refusal,
     with_values,
 )
 
 # Functions that map zero to zero: of one element each, so that values change and places do not.
-LINEAR = ("neg", "negative", "positive", "conj", "conj_physical", "real", "imag", "resolve_conj",
-          "resolve_neg")  # fmt: skip
+LINEAR = ("neg", "negative", "positive", "conj", "conj_physical", "resolve_conj", "resolve_neg")
 ZERO_TO_ZERO = (
     "abs", "absolute", "angle", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan",
     "atanh", "ceil", "deg2rad", "erf", "erfinv", "expm1", "fix", "floor", "frac", "isinf", "isnan",
@@ -177,8 +180,11 @@ def to_dense(
     self: Tensor, dtype: Dtype | None = None, *, masked_grad: bool | None = None
 ) -> Tensor:
     """All elements."""
-    whole = dense(self) if isinstance(self, SparseTensor) else self
-    return whole if dtype is None else whole.to(dtype)
+    if not isinstance(self, SparseTensor):
+        return self if dtype is None else self.to(dtype)
+    if dtype is not None:
+        raise RuntimeError("dtype argument is not supported by sparse_to_dense")
+    return dense(self)
 
 
 @handles("to_sparse")
@@ -240,7 +246,7 @@ def _on_values(name: str, sums: bool) -> Callable[..., Any]:
     return run
 
 
-for _name in (*LINEAR, *CASTS, "to", "cpu", "npu", "type_as", "contiguous"):
+for _name in (*LINEAR, *CASTS, "to", "cpu", "npu", "type_as"):
     HANDLERS[_name] = _on_values(_name, False)
 for _name in ZERO_TO_ZERO:
     HANDLERS[_name] = _on_values(_name, True)
@@ -263,7 +269,10 @@ def detach(self: SparseTensor) -> SparseTensor:
 def power(self: SparseTensor, exponent: Any) -> SparseTensor:
     """Each value to a positive power."""
     if _is_sparse(exponent) or isinstance(exponent, Tensor) or not exponent:
-        raise RuntimeError("pow: a sparse tensor is raised to a number that is not zero")
+        raise RuntimeError(
+            "pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor"
+            " dense"
+        )
     source = coalesced(self) if self._layout is sparse_coo else self
     return with_values(source, source._vals**exponent)
 
@@ -312,7 +321,48 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     joined = mindtorch.cat([one._vals.to(dtype), scaled.to(dtype)])
     result = make(sparse_coo, (places,), joined, self.shape)
     both = one._coalesced and two._coalesced
-    return _restored(coalesced(result) if both else result, self)
+    if both or (_is_rising(one) and _is_rising(two)):
+        result = coalesced(result)
+        result._coalesced = both
+    elif self.device.type == "cpu":
+        result = _merged(result, one._nnz())
+    label_last(result._vals, "AddBackward0")
+    return _restored(result, self)
+
+
+def _is_rising(tensor: SparseTensor) -> bool:
+    """Whether the places come in order, each once, though the tensor may not say so."""
+    if tensor._coalesced:
+        return True
+    places = _flat_sorted(tensor)
+    return bool((places[1:] > places[:-1]).all())
+
+
+def _merged(joined: SparseTensor, first: int) -> SparseTensor:
+    """Two lists of places, of which the first has `first`, as torch's cpu merges them: what is
+    equal at the heads of both becomes one."""
+    places: list[int] = _flat_sorted(joined).tolist()
+    slots, heads, at, beside = [0] * len(places), [], 0, first
+    while at < first or beside < len(places):
+        ahead = at < first and (beside == len(places) or places[at] <= places[beside])
+        behind = beside < len(places) and (at == first or places[at] >= places[beside])
+        heads.append(at if ahead else beside)
+        if ahead:
+            slots[at] = len(heads) - 1
+            at += 1
+        if behind:
+            slots[beside] = len(heads) - 1
+            beside += 1
+    values = gathered(len(heads), mindtorch.tensor(slots, dtype=mindtorch.int64), joined._vals)
+    indices = joined._parts[0].index_select(1, mindtorch.tensor(heads, dtype=mindtorch.int64))
+    return make(sparse_coo, (indices,), values, joined.shape)
+
+
+def label_last(result: Tensor, label: str) -> Tensor:
+    """`result`, whose last node is named as torch's is."""
+    if isinstance(result._fn, Node):
+        result._fn.label = label
+    return result
 
 
 @handles("sub", "subtract")
@@ -401,7 +451,12 @@ def transpose(self: SparseTensor, dim0: int, dim1: int) -> Tensor:
                   BLOCKED[0]: BLOCKED[1], BLOCKED[1]: BLOCKED[0]}  # fmt: skip
         values = self._vals.transpose(1, 2) if self._layout in BLOCKED else self._vals
         return make(layouts[self._layout], self._parts, values, self.shape[::-1], True)
-    order = list(range(self.dim()))
+    order, count = list(range(self.dim())), self._parts[0].shape[0]
+    if max(one, two) >= count and one != two:
+        raise RuntimeError(
+            "sparse transpose: transposed dimensions must be sparse Got sparse_dim:"
+            f" {count}, d0: {one}, d1: {two}"
+        )
     order[one], order[two] = order[two], order[one]
     return permute(self, order)
 
@@ -414,7 +469,10 @@ def permute(self: SparseTensor, *dims: Any) -> SparseTensor:
     source = to_coo(self)
     count = source._parts[0].shape[0]
     if sorted(order[:count]) != list(range(count)):
-        raise RuntimeError("transpose: can't transpose between sparse and dense dimensions")
+        raise RuntimeError(
+            "permute(sparse_coo): transpositions between sparse and dense dimensions are not"
+            " allowed.Only transpositions within sparse and dense dimensions are supported."
+        )
     places = source._parts[0].index_select(0, mindtorch.tensor(order[:count], device=self.device))
     values = source._vals.permute(0, *(d - count + 1 for d in order[count:]))
     shape = [self.shape[d] for d in order]
@@ -422,7 +480,37 @@ def permute(self: SparseTensor, *dims: Any) -> SparseTensor:
     return make(sparse_coo, (places,), values, shape, coalesced)
 
 
-@handles("t", "T", "mT")
+@handles("movedim", "moveaxis")
+def movedim(
+    self: SparseTensor, source: int | Sequence[int], destination: int | Sequence[int]
+) -> SparseTensor:
+    """Some dimensions in other places."""
+    pairs = ([v] if isinstance(v, int) else v for v in (source, destination))
+    old, new = ([wrap_dim(d, self.dim()) for d in dims] for dims in pairs)
+    rest = iter([d for d in range(self.dim()) if d not in old])
+    order = [old[new.index(d)] if d in new else next(rest) for d in range(self.dim())]
+    return permute(self, order)
+
+
+@handles("mT", "mH")
+def matrix_transpose(self: SparseTensor) -> Tensor:
+    """The last two dimensions in each other's place."""
+    return transpose(self, -2, -1)
+
+
+@handles("real")
+def real(self: SparseTensor) -> SparseTensor:
+    """Real parts; real numbers as they are."""
+    return with_values(self, mindtorch.real(self._vals)) if self.is_complex() else self
+
+
+@handles("imag")
+def imag(self: SparseTensor) -> SparseTensor:
+    """Imaginary parts; RuntimeError for real numbers."""
+    return with_values(self, mindtorch.imag(self._vals))
+
+
+@handles("t", "T")
 def t(self: SparseTensor) -> Tensor:
     """The transposed matrix."""
     wide, deep = sparse_dim(self), dense_dim(self)
@@ -486,8 +574,8 @@ def getitem(self: SparseTensor, index: Any) -> Tensor:
         elif isinstance(part, slice) and part == slice(None):
             at += 1
         elif isinstance(part, slice) and isinstance(result, SparseTensor):
-            picks = range(*part.indices(result.shape[at]))
-            result = result.index_select(at, mindtorch.tensor(list(picks), dtype=mindtorch.int64))
+            if part.indices(result.shape[at]) != (0, result.shape[at], 1):
+                raise refusal("as_strided", result)
             at += 1
         else:
             raise NotImplementedError(
@@ -514,8 +602,8 @@ def index_select(self: SparseTensor, dim: int, index: Tensor) -> Tensor:
     return make(sparse_coo, (moved,), source._vals.index_select(0, old), shape)
 
 
-@handles("narrow", "narrow_copy")
-def narrow(self: SparseTensor, dim: int, start: int, length: int) -> Tensor:
+@handles("narrow_copy")
+def narrow_copy(self: SparseTensor, dim: int, start: int, length: int) -> Tensor:
     """`length` slices of a dimension from `start`."""
     return index_select(self, dim, mindtorch.arange(start, start + length))
 
@@ -613,6 +701,24 @@ def zeros_like(input: SparseTensor, **options: Any) -> Tensor:
     places = mindtorch.zeros((count, 0), dtype=mindtorch.int64, device=values.device)
     empty = make(sparse_coo, (places,), values, input.shape, True)
     return empty if input._layout is sparse_coo else convert(empty, input._layout)
+
+
+@handles("new_zeros", "new_empty")
+def new_zeros(
+    self: SparseTensor, *size: int | Sequence[int], dtype: Dtype | None = None,
+    device: DeviceLike | None = None, **_: object,
+) -> Tensor:  # fmt: skip
+    """A sparse tensor of another shape without places."""
+    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    return mindtorch.sparse_coo_tensor(
+        size=shape, dtype=dtype or self.dtype, device=device or self.device
+    )
+
+
+@handles("empty_like")
+def empty_like(input: SparseTensor, **options: object) -> Tensor:
+    """A sparse tensor of the shape without places."""
+    return zeros_like(input, **options)
 
 
 def _writing(name: str) -> Callable[..., Any]:

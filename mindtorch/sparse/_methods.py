@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _gradients, _products
 from ._tensor import HANDLERS, SparseTensor
 
-_PROPERTIES = ("T", "mT", "data")
+_PROPERTIES = ("T", "mT", "mH", "data", "real", "imag")
 # Tensor's own are left: they ask both operands, and a method of this name would hide that.
 _OPERATORS = ("__radd__", "__rmul__", "__matmul__", "__rmatmul__")
 

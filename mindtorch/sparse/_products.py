@@ -10,14 +10,14 @@ from typing import Any
 
 import mindtorch
 
-from .._autograd.node import Node
 from .._compat.argument_errors import parsed
-from .._functional.queries import sparse_coo
+from .._functional.queries import sparse_coo, sparse_csr
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from ..ops.rules import wrap_dim
 from ._convert import arange, coalesced, convert, dense, flat, gathered, starts, to_coo
-from ._functions import handles
-from ._tensor import SparseTensor, make, with_values
+from ._functions import handles, label_last
+from ._tensor import SparseTensor, make, refusal, with_values
 
 
 def _check_matrices(one: Tensor, other: Tensor) -> None:
@@ -76,19 +76,12 @@ def mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
     `reduce` ("sum", "mean", "amax", "amin") says what is made of a row's products instead.
     """
-    return _labelled(_product(input, mat2, reduce), "SparseAddmmBackward0")
+    return label_last(_product(input, mat2, reduce), "SparseAddmmBackward0")
 
 
 @handles("mm", "spmm")
 def _mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    return _labelled(_product(input, mat2, reduce), "MmBackward0")
-
-
-def _labelled(result: Tensor, label: str) -> Tensor:
-    """`result`, whose last node is named as torch's is; a sparse one's parts stay as they are."""
-    if isinstance(result._fn, Node) and not isinstance(result, SparseTensor):
-        result._fn.label = label
-    return result
+    return label_last(_product(input, mat2, reduce), "MmBackward0")
 
 
 def _product(input: Tensor, mat2: Tensor, reduce: str | None) -> Tensor:
@@ -129,16 +122,19 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         raise RuntimeError(
             f"size mismatch, got input ({input.shape[0]}), mat ({_by(input)}), vec ({vec.shape[0]})"
         )
-    return _labelled(_product(input, vec[:, None], None)[:, 0], "MvBackward0")
+    return label_last(_product(input, vec[:, None], None)[:, 0], "MvBackward0")
 
 
 @handles("bmm")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Batches of matrices, the first one sparse."""
-    if isinstance(mat2, SparseTensor) or input.dim() != 3 or mat2.dim() != 3:
-        raise RuntimeError(
-            "bmm: a sparse batch [b, m, n] is multiplied by an ordinary one [b, n, k]"
-        )
+    if isinstance(mat2, SparseTensor):
+        raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
+    for name, matrices in (("self", input), ("mat2", mat2)):
+        if matrices.dim() != 3:
+            raise RuntimeError(
+                f"bmm_sparse: Tensor '{name}' must have three dims, got {matrices.dim()} dims"
+            )
     if input.shape[2] != mat2.shape[1]:
         raise RuntimeError("bmm_sparse: 'self.size(2)' and 'mat2.size(1)' must match")
     return mindtorch.stack([input[i] @ mat2[i] for i in range(input.shape[0])])
@@ -193,6 +189,8 @@ def sampled_addmm(
     out: None = None,
 ) -> Tensor:  # fmt: skip
     """`alpha * (mat1 @ mat2) + beta * input` at the places of `input`, the others not computed."""
+    if input._layout is not sparse_csr:
+        raise refusal("sparse_sampled_addmm", input)
     places = to_coo(input)
     rows, columns = places._parts[0].unbind()
     product = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
@@ -202,7 +200,7 @@ def sampled_addmm(
 
 def _dims(tensor: Tensor, dim: Any) -> list[int]:
     dims = list(range(tensor.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
-    return sorted({d % tensor.dim() for d in dims})
+    return sorted({wrap_dim(d, tensor.dim()) for d in dims})
 
 
 @handles("sum")

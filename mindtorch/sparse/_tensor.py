@@ -12,6 +12,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.layout_refusals import layout_refusal
 from .._compat.refusals import BACKENDS, without_kernel
 from .._compat.warn_once import warn_once
 from .._dispatch.overrides import OF_OPERATORS
@@ -62,7 +63,7 @@ class SparseTensor(Tensor):
         if handler is None:
             tensors = (*args, *(kwargs or {}).values())
             sparse = next((t for t in tensors if isinstance(t, SparseTensor)), None)
-            raise refusal(name, sparse)
+            raise refusal(name, sparse, args)
         return handler(*args, **(kwargs or {}))
 
     @property
@@ -243,6 +244,19 @@ class SparseTensor(Tensor):
             )
         return become(self, make(self._layout, self._parts, self._vals, size, self._coalesced))
 
+    def sparse_resize_and_clear_(
+        self, size: Sequence[int], sparse_dim: int, dense_dim: int
+    ) -> SparseTensor:
+        """Another size, of which the first `sparse_dim` dims have indices, without places."""
+        if sparse_dim + dense_dim != len(size):
+            raise RuntimeError(
+                f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}),"
+                f" but got {len(size)}"
+            )
+        places = self._parts[0].new_zeros((sparse_dim, 0))
+        values = self._vals.new_zeros((0, *size[sparse_dim:]))
+        return become(self, make(self._layout, (places,), values, size))
+
     def __repr__(self, *, tensor_contents: object = None) -> str:
         return _listing(self)
 
@@ -306,12 +320,19 @@ def with_values(tensor: SparseTensor, values: Tensor) -> SparseTensor:
     return make(tensor._layout, parts, values, tensor.shape, tensor._coalesced)
 
 
-def refusal(name: str, tensor: SparseTensor | None) -> NotImplementedError:
-    """NotImplementedError: the function has no form for the layout."""
+def refusal(name: str, tensor: SparseTensor | None, args: Sequence[object] = ()) -> Exception:
+    """torch's error of a function without a form for the layout, mostly NotImplementedError."""
     kind = sparse_coo if tensor is None else tensor._layout
     where = BACKENDS.get("cpu" if tensor is None else tensor.device.type, "CPU")
     kind_name = "Sparse" if kind is sparse_coo else "SparseCsr"
-    return NotImplementedError(without_kernel(name, kind_name + where))
+    error = layout_refusal(kind_name, where, name, args or (tensor,))
+    if error is None:
+        error = NotImplementedError(without_kernel(name, kind_name + where))
+    if not isinstance(error, NotImplementedError):
+        name = LAYOUT_NAMES[kind].removeprefix("Sparse")
+        text = str(error).replace("SparseCsr", f"Sparse{name}").replace("CSR", name.upper())
+        return type(error)(text)
+    return error
 
 
 def named_parts(tensor: SparseTensor) -> list[tuple[str, Tensor]]:

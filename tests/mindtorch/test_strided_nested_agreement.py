@@ -76,5 +76,16 @@ def test_gradients_go_to_samples_and_to_leaves():
     agree(run)
 
 
+@pytest.mark.parametrize("name", ["exp", "log", "sigmoid", "round", "flatten", "var", "unique"])
+def test_functions_that_torch_has_no_kernel_of_are_refused(name):
+    def run(t):
+        try:
+            return getattr(t, name)(nested(t))
+        except NotImplementedError as error:
+            return str(error).partition(" with arguments")[0]
+
+    agree(run)
+
+
 def test_samples_of_different_dims_are_refused():
     agree(lambda t: t.nested.nested_tensor([t.ones(2, 3), t.ones(2)]))
