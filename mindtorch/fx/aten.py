@@ -10,6 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn, cast
 
 import mindtorch
@@ -125,13 +126,25 @@ for _name in ("add", "sub", "mul", "floordiv", "mod"):
         setattr(TracedInt, f"__{'r' * _reflected}{_name}__", _arithmetic(_name, _reflected))
 
 
+# Comparisons of sizes that a program branched on while they were traced: the sides, the sign and
+# the outcome; None where nobody asks.
+SizeGuard = tuple[tuple[int, ...], str, tuple[int, ...], bool]
+SIZE_GUARDS: ContextVar[list[SizeGuard] | None] = ContextVar("SIZE_GUARDS", default=None)
+
+
 class TracedBool(int):
     """A comparison of a size that may change: what it is now, and the node that computes it."""
 
     make: Callable[[], Node]
+    guard: tuple[tuple[int, ...], str, tuple[int, ...]]  # the sides in each version, and the sign
 
     def __repr__(self) -> str:
-        return str(bool(self))
+        return str(self != 0)
+
+    def __bool__(self) -> bool:
+        if (guards := SIZE_GUARDS.get()) is not None:
+            guards.append((*self.guard, self != 0))
+        return self != 0
 
 
 def _comparison(name: str, sign: str) -> Callable[[TracedInt, object], object]:
@@ -151,6 +164,7 @@ def _comparison(name: str, sign: str) -> Callable[[TracedInt, object], object]:
             return node
 
         result.make = _once(make)
+        result.guard = self.values, sign, getattr(other, "values", (int(other),) * len(self.values))
         return result
 
     return compare

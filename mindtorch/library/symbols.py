@@ -12,9 +12,19 @@ from typing import NoReturn
 
 from .._functional.conversion import NUMBER_OF_META
 
+_HOME = __name__.replace("library.symbols", "fx.experimental.symbolic_shapes")  # torch's
+
 
 class GuardOnDataDependentSymNode(RuntimeError):
     """A value of a tensor without data was asked for."""
+
+    __module__ = _HOME
+
+
+class ConstraintViolationError(RuntimeError):
+    """A size is not what a program says of it."""
+
+    __module__ = _HOME
 
 
 class UnknownFloat(float):

@@ -3,6 +3,7 @@
 import io
 from dataclasses import dataclass
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
@@ -328,3 +329,80 @@ def test_state_is_in_torchs_order_and_a_missing_keyword_is_refused():
         yield str(info.value)
 
     assert list(story(mindtorch)) == list(story(torch))
+
+
+def branch(self, x):
+    return x + 1 if x.shape[0] > 5 else x - 1
+
+
+SHAPES = {
+    "other dims": (lambda self, x, y: x + y, (4, 4), lambda d: ({0: d.b}, {0: d.c})),
+    "one dim": (lambda self, x, y: x + y, (4, 4), lambda d: ({0: d.b}, {0: d.b})),
+    "a number": (lambda self, x: x.view(4, 3), (4,), lambda d: ({0: d.b},)),
+    "hints": (lambda self, x, y: x + y, (4, 4), lambda d: ({0: d.AUTO}, {0: d.DYNAMIC})),
+    "a hint of a number": (lambda self, x: x.view(4, 3), (4,), lambda d: ({0: d.DYNAMIC},)),
+    "apart": (lambda self, x, y: (x, y * 2), (4, 4), lambda d: ({0: d.AUTO}, {0: d.AUTO(max=9)})),
+    "derived": (lambda self, x, y: (x, y * 2), (4, 8), lambda d: ({0: d.b}, {0: 2 * d.b})),
+    "badly derived": (lambda self, x, y: (x, y), (4, 7), lambda d: ({0: d.b}, {0: 2 * d.b})),
+    "a branch": (branch, (7,), lambda d: {"x": {0: d.b}}),
+    "a branch on a hint": (branch, (7,), lambda d: {"x": {0: d.DYNAMIC}}),
+    "names": (branch, (7,), lambda d: {"y": {0: d.b}}),
+    "a word": (branch, (7,), lambda d: {"x": {0: "b"}}),
+    "short": (branch, (7,), lambda d: {"x": (d.b,)}),
+    "a lone dim": (branch, (7,), lambda d: {"x": d.b}),
+    "another number": (branch, (7,), lambda d: {"x": {0: 5}}),
+    "one": (branch, (1,), lambda d: {"x": {0: d.b}}),
+    "bounds": (branch, (7,), lambda d: {"x": {0: d.low}}),
+    "too many": (branch, (7,), lambda d: ({}, {})),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_sizes_that_may_change_are_found_or_refused_as_in_torch(name):
+    forward, rows, shapes = SHAPES[name]
+
+    def run(lib):
+        export = import_module(f"{lib.__name__}.export")
+        dim = SimpleNamespace(
+            b=export.Dim("b"), c=export.Dim("c"), low=export.Dim("low", max=3),
+            AUTO=export.Dim.AUTO, DYNAMIC=export.Dim.DYNAMIC,
+        )  # fmt: skip
+        module = type("Net", (lib.nn.Module,), {"forward": forward})()
+        inputs = tuple(lib.ones(n, 3) for n in rows)
+        try:
+            program = export.export(module, inputs, dynamic_shapes=shapes(dim))
+        except (RuntimeError, AssertionError) as error:
+            return str(error)
+        said = [str(program.range_constraints)]
+        try:
+            program.module()(*(lib.ones(n + 2, 3) for n in range(len(rows))))
+        except AssertionError as error:
+            said.append(str(error))
+        return said
+
+    assert run(mindtorch) == run(torch)
+
+
+def test_values_that_are_no_tensors_are_guarded_and_shapes_collected_as_in_torch():
+    def run(lib):
+        export = import_module(f"{lib.__name__}.export")
+        net = type("Net", (lib.nn.Module,), {"forward": lambda self, x, k, *, s="a": x * k})()
+        module = export.export(net, (lib.ones(2), 3), {"s": "b"}).module()
+        said = []
+        for args, words in (((2,), {"s": "b"}), ((3,), {"s": "c"}), ((3,), {})):
+            try:
+                module(lib.ones(2), *args, **words)
+            except (AssertionError, ValueError) as error:
+                said.append(str(error))
+        x, layer = lib.ones(3, 2), lib.nn.Linear(2, 2)
+        shapes, more = export.ShapesCollection(), export.AdditionalInputs()
+        shapes[x] = {0: export.Dim.DYNAMIC}
+        more.add((lib.ones(4, 2),))
+        for source in (shapes, more):
+            said.append(str(source.dynamic_shapes(layer, (x,))))
+            program = export.export(layer, (x,), dynamic_shapes=source)
+            said.append(str(program.range_constraints))
+        dim = export.Dim("b", min=3, max=9)
+        return said, [repr(d) for d in (2 * dim + 1, dim - 1, dim, export.Dim.AUTO(min=2))]
+
+    assert run(mindtorch) == run(torch)

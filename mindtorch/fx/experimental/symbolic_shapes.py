@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ...library.symbols import ConstraintViolationError as ConstraintViolationError
 from ...library.symbols import GuardOnDataDependentSymNode as GuardOnDataDependentSymNode
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from mindtorch.fx.fake import meta_like
 from mindtorch.fx.interpreter import Interpreter
 from mindtorch.fx.node import Node, Target
 from mindtorch.fx.recorder import Arguments, Keywords, TracedTensor
-from mindtorch.library.symbols import GuardOnDataDependentSymNode
+from mindtorch.library.symbols import ConstraintViolationError, GuardOnDataDependentSymNode
 from mindtorch.nn import Module
 from mindtorch.utils import _pytree as pytree
 from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
@@ -26,7 +26,7 @@ from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unfla
 from .._dynamo.exc import Unsupported, UserError
 from ..compiler.capture import CURRENT
 from . import decompositions as decompositions
-from .dynamic_shapes import Dim, DynamicSizes, dims, sizes_of
+from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, combined, dims
 from .exported_program import CallSpec, ExportedProgram
 from .graph_signature import (
     ConstantArgument,
@@ -38,19 +38,29 @@ from .graph_signature import (
     SymIntArgument,
     TensorArgument,
 )  # fmt: skip
+from .shapes_check import entries_of
+from .size_search import FixedSize, SizeSearch
+from .sizes import DynamicSizes, places_of
 
 _NAMES = (
-    "AdditionalInputs", "Constraint", "CustomDecompTable", "ExportBackwardSignature",
+    "Constraint", "CustomDecompTable", "ExportBackwardSignature",
     "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature",
-    "ShapesCollection", "UnflattenedModule", "default_decompositions", "draft_export",
-    "unflatten",
+    "UnflattenedModule", "default_decompositions", "unflatten",
 )  # fmt: skip
 _WHY = "mindtorch exports whole graphs alone"
 
 __path__ = __path__  # what is not here is in absent_modules.txt
-__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", "load",
-           "register_dataclass", "save", *_NAMES]  # fmt: skip
+__all__ = ["AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "ShapesCollection",
+           "dims", "draft_export", "export", "load", "register_dataclass", "save",
+           *_NAMES]  # fmt: skip
 __getattr__ = refusals("torch.export", _WHY, _NAMES)
+
+
+_TO_DRAFT = (
+    "\n\nThe error above occurred when calling torch.export.export. If you would like to view some"
+    " more information about this error, and get a list of all other errors that may occur in your"
+    " export call, you can replace your `export()` call with `draft_export()`."
+)
 
 
 class _Recorder(AtenRecorder):
@@ -60,13 +70,10 @@ class _Recorder(AtenRecorder):
 
     def __init__(self, sizes: DynamicSizes):
         super().__init__(1 + len(sizes.ranges))
-        self.names = list(sizes.dims.values())
+        self.symbols = list(sizes.ranges)
 
     def size_error(self, version: int) -> Exception:
-        return UserError(
-            f"Constraints violated ({self.names[version - 1]})! For more information, run with"
-            ' TORCH_LOGS="+dynamic".'
-        )
+        return FixedSize(self.symbols[version - 1])
 
 
 class _Exporter:
@@ -223,36 +230,58 @@ def export(
     """The program of a module (torch.export.export).
 
     GuardOnDataDependentSymNode, a RuntimeError, where it asks a tensor for its values; with
-    `strict`, torch._dynamo.exc.Unsupported.
+    `strict`, torch._dynamo.exc.Unsupported; torch._dynamo.exc.UserError for `dynamic_shapes` that
+    do not fit the arguments or the program.
     """
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    try:
+        return _exported(mod, args, dict(kwargs or {}), dynamic_shapes, strict)
+    except (GuardOnDataDependentSymNode, UserError, ConstraintViolationError) as error:
+        error.args = (f"{error}{_TO_DRAFT}",)
+        raise
+
+
+def draft_export(
+    mod: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, *,
+    dynamic_shapes: Any = None, preserve_module_call_signature: tuple[str, ...] = (),
+    strict: bool = False, prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:  # fmt: skip
+    """The same as `export`: what that refuses is refused here too."""
+    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
+
+
+def _exported(
+    mod: Module, args: tuple[Any, ...], words: dict[str, Any], shapes: Any, strict: bool
+) -> ExportedProgram:
     if not isinstance(args, tuple):
         raise UserError(
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
         )
-    words = dict(kwargs or {})
+    if isinstance(shapes, ShapesCollection | AdditionalInputs):
+        shapes = shapes.dynamic_shapes(mod, args, words)
     leaves, in_spec = tree_flatten((args, words))
+    combined(mod, args, words)
     names = _argument_names(mod, args)
-    pairs = [*zip(names, args, strict=True), *words.items()]
-    leaf_names = [n for name, value in pairs for n in _named_leaves(name, value)]
+    arguments = dict([*zip(names, args, strict=True), *words.items()])
+    leaf_names = [n for name, value in arguments.items() for n in _named_leaves(name, value)]
     tensors = {n: v for n, v in zip(leaf_names, leaves, strict=True) if isinstance(v, Tensor)}
-    count = len([*names, *words])
-    if isinstance(dynamic_shapes, tuple | list) and len(dynamic_shapes) != count:
-        raise UserError(
-            "Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has"
-            f" {count} elements, but `dynamic_shapes` has {len(dynamic_shapes)} elements"
-        )
-    sizes = sizes_of(dynamic_shapes, [*names, *words], tensors)
-    exporter = _Exporter(mod, leaf_names, leaves, sizes)
-    try:
-        result, out_spec = tree_flatten(exporter.run(in_spec))
-    except GuardOnDataDependentSymNode as error:
-        if strict:
-            raise Unsupported(f"Data-dependent branching\n  Explanation: {error}") from error
-        raise
-    outputs = exporter.finish(result)
-    exporter.check_sizes(result)
+    entries = dict(zip(leaf_names, entries_of(arguments, shapes), strict=True))
+    search = SizeSearch(places_of(entries, tensors))
+
+    def trace(sizes: DynamicSizes) -> tuple[_Exporter, list[Any], TreeSpec, list[OutputSpec]]:
+        exporter = _Exporter(mod, leaf_names, leaves, sizes)
+        try:
+            result, out_spec = tree_flatten(exporter.run(in_spec))
+        except GuardOnDataDependentSymNode as error:
+            if strict:
+                raise Unsupported(f"Data-dependent branching\n  Explanation: {error}") from error
+            raise
+        outputs = exporter.finish(result)
+        exporter.check_sizes(result)
+        return exporter, result, out_spec, outputs
+
+    sizes, (exporter, _, out_spec, outputs) = search.run(trace)
     return ExportedProgram(
         GraphModule(exporter.recorder.root, exporter.recorder.graph),
         ExportGraphSignature(exporter.specs, outputs), _parameters_first(mod),

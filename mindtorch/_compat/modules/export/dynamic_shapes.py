@@ -1,41 +1,180 @@
-"""Owns sizes that may change in an exported program: how they are named and bounded."""
+"""Owns what a program says of sizes that may change: dims, hints, and what collects them."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import enum
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mindtorch._tensor.tensor import Tensor
+from mindtorch.nn import Module
+from mindtorch.utils._pytree import tree_leaves, tree_map
+
+
+class _Unbounded(float):
+    """More than each integer, as torch shows it."""
+
+    def __repr__(self) -> str:
+        return "int_oo"
+
+
+int_oo = _Unbounded("inf")
+_LINEAR = "(Only increasing linear operations with integer coefficients are supported.)"
+
+
+class _DimHintType(enum.Enum):
+    AUTO = enum.auto()
+    DYNAMIC = enum.auto()
+    STATIC = enum.auto()
+
+
+@dataclass
+class _DimHint:
+    """A size that is found out, that must change, or that doesn't; call it to give bounds."""
+
+    type: _DimHintType
+    min: int | None = None
+    max: int | None = None
+    _factory: bool | None = True
+
+    def __call__(self, min: int | None = None, max: int | None = None) -> _DimHint:
+        if not self._factory:
+            raise TypeError(f"'{type(self)}' object is not callable")
+        if min is not None and min < 0:
+            raise AssertionError(f"min must be non-negative, got {min}")
+        if max is not None and max < 0:
+            raise AssertionError(f"max must be non-negative, got {max}")
+        if min is not None and max is not None and min > max:
+            raise AssertionError(f"min must be <= max, got min={min}, max={max}")
+        return _DimHint(self.type, min, max, _factory=False)
+
+    def __repr__(self) -> str:
+        bounds = [f"{n}={v}" for n, v in (("min", self.min), ("max", self.max)) if v is not None]
+        return f"DimHint({', '.join([self.type.name, *bounds])})"
 
 
 class Dim:
     """A size that may change from call to call, between `min` and `max`.
 
+    `2 * dim + 1` is a size that follows from it; NotImplementedError for other arithmetic.
     AssertionError for a name that is no identifier, and for a `max` that is not above `min`.
     """
 
-    AUTO: Dim
-    DYNAMIC: Dim
-    STATIC = None
+    AUTO = _DimHint(_DimHintType.AUTO)
+    DYNAMIC = _DimHint(_DimHintType.DYNAMIC)
+    STATIC = _DimHint(_DimHintType.STATIC)
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None):
-        if max is not None and max <= (min or 0):
+        least, most = min or 0, int_oo if max is None else max
+        if not most > least:
             raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
         if not name.isidentifier():
             raise AssertionError(f"Dim name must be a valid identifier, got {name}")
-        self.__name__, self.min, self.max = name, min or 0, max
+        self.__name__, self._min, self._max = name, least, most
+
+    @property
+    def min(self) -> int:
+        """The least size."""
+        return self._min
+
+    @property
+    def max(self) -> int | float:
+        """The largest size, which may be `int_oo`."""
+        return self._max
+
+    @staticmethod
+    def _readable(name: str, min_: int, max_: int | float) -> str:
+        bounds = [f"min={min_}"] * (min_ != 2) + [f"max={max_}"] * (max_ != int_oo)
+        return f"Dim({', '.join([repr(name), *bounds])})"
 
     def __repr__(self) -> str:
-        bounds = [f"min={self.min}"] * ((self.min != 0 and self.max is None) or self.max is None)
-        bounds += [f"max={self.max}"] * (self.max is not None)
-        return f"Dim('{self.__name__}', {', '.join(bounds)})"
+        return self._readable(self.__name__, self.min, self.max)
 
-    __str__ = __repr__
+    def _scaled(self, times: int, more: int) -> _DerivedDim:
+        return _DerivedDim(self, times, more)
+
+    def __add__(self, other: object) -> _DerivedDim:
+        if type(other) is not int:
+            raise NotImplementedError(
+                f"Attempted to add {other} to {self.__name__}, where an integer was expected."
+                f" {_LINEAR}"
+            )
+        return self._scaled(1, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> _DerivedDim:
+        if type(other) is not int:
+            raise NotImplementedError(
+                f"Attempted to subtract {other} from {self.__name__}, where an integer was"
+                f" expected. {_LINEAR}"
+            )
+        return self._scaled(1, -other)
+
+    def __rsub__(self, other: object) -> _DerivedDim:
+        raise NotImplementedError(f"Attempted to negate {self.__name__}. {_LINEAR}")
+
+    def __mul__(self, other: object) -> _DerivedDim:
+        if type(other) is not int or other <= 0:
+            raise NotImplementedError(
+                f"Attempted to multiply {other} with {self.__name__}, where a positive integer was"
+                f" expected. {_LINEAR}"
+            )
+        return self._scaled(other, 0)
+
+    __rmul__ = __mul__
 
 
-Dim.AUTO, Dim.DYNAMIC = Dim("AUTO", min=2), Dim("DYNAMIC", min=2)
+class _DerivedDim(Dim):
+    """`times * root + more`, for `root` a named dim."""
+
+    def __init__(self, root: Dim, times: int, more: int):
+        self.root, self.times, self.more = root, times, more
+        self.__name__ = linear(root.__name__, times, more)
+
+    @property
+    def fn(self) -> Callable[[int], int]:
+        """The size for one of the root."""
+        return lambda size: self.times * size + self.more
+
+    @property
+    def min(self) -> int:
+        """The least size; AssertionError where the root's least makes it negative."""
+        least = self.fn(self.root.min)
+        if least < 0:
+            raise AssertionError(
+                f"Expected derived min value of {self.__name__} to be >= 0. Please specify an"
+                f" appropriate min value for {self.root.__name__} (currently {self.root.min})."
+            )
+        return least
+
+    @property
+    def max(self) -> int | float:
+        """The largest size; AssertionError beyond what a size can be."""
+        most = self.root.max
+        if most == int_oo:
+            return most
+        if self.fn(int(most)) > sys.maxsize - 1:
+            raise AssertionError(
+                f"Expected derived max value of {self.__name__} to be <= {sys.maxsize - 1}. Please"
+                f" specify an appropriate max value for {self.root.__name__} (currently {most})."
+            )
+        return self.fn(int(most))
+
+    def _scaled(self, times: int, more: int) -> _DerivedDim:
+        return _DerivedDim(self.root, self.times * times, self.more * times + more)
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+def linear(name: str, times: int, more: int) -> str:
+    """`times*name + more` as sums are written."""
+    text = name if times == 1 else f"{times}*{name}"
+    return text + (f" {'-' if more < 0 else '+'} {abs(more)}" if more else "")
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
@@ -43,110 +182,95 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 
-class Symbol(str):
-    """The name of a size in a graph, shown without quotes."""
+class ShapesCollection:
+    """Builds `dynamic_shapes` by tensors (torch.export.ShapesCollection)."""
 
-    __slots__ = ()
-    __repr__ = str.__str__
+    def __init__(self) -> None:
+        self._shapes: dict[int, Any] = {}
 
-    @property
-    def name(self) -> str:
-        """The name."""
-        return str(self)
+    def __setitem__(self, t: Tensor, shape: object) -> None:
+        if not isinstance(t, Tensor):
+            raise AssertionError(
+                f"Cannot assign shape to non-tensor or non-_IntWrapper type {type(t)}"
+            )
+        before = self._shapes.setdefault(id(t), shape)
+        if before != shape:
+            raise AssertionError(
+                f"Shapes assigned to input do not match: expected {before}, got {shape}"
+            )
 
+    def __getitem__(self, t: Tensor) -> Any:
+        return self._shapes.setdefault(id(t), {})
 
-@dataclass(frozen=True)
-class ValueRanges:
-    """The values that a size may have; no `upper` is no bound."""
+    def __len__(self) -> int:
+        return len(self._shapes)
 
-    lower: int
-    upper: int | None
-
-    def __repr__(self) -> str:
-        return f"VR[{self.lower}, {'int_oo' if self.upper is None else self.upper}]"
-
-
-@dataclass
-class DynamicSizes:
-    """The sizes that may change: their bounds, values in the example, places and dims."""
-
-    ranges: dict[Symbol, ValueRanges]
-    values: dict[Symbol, int]
-    places: dict[tuple[str, int], Symbol]
-    dims: dict[Symbol, str] = field(default_factory=dict)
-
-    def versions(self, name: str, tensor: Tensor) -> list[tuple[int, ...]]:
-        """The shape of an input: as in the example, then with each symbol five times as large."""
-        shapes = [tuple(tensor.shape)]
-        for symbol in self.ranges:
-            places = {dim for (n, dim), s in self.places.items() if n == name and s == symbol}
-            shapes.append(tuple(
-                size * 5 if dim in places else size for dim, size in enumerate(tensor.shape)
-            ))  # fmt: skip
+    def dynamic_shapes(
+        self, m: Module, args: Sequence[object], kwargs: Mapping[str, object] | None = None
+    ) -> dict[str, Any]:
+        """The shapes as `export` takes them; ValueError where a tensor is no argument."""
+        arguments = combined(m, args, kwargs or {})
+        leaves = {id(leaf) for leaf in tree_leaves(arguments)}
+        if not self._shapes.keys() <= leaves:
+            raise ValueError(
+                "Some tensors that were assigned shapes were not found in args. Maybe such tensors"
+                " were copied when passing them as args? Maybe such tensors are contained in"
+                " classes that were not registered with pytree?"
+            )
+        shapes: dict[str, Any] = tree_map(lambda leaf: self._shapes.get(id(leaf)), arguments)
         return shapes
 
-    def text(self, values: Sequence[int]) -> str:
-        """The expression of a size with these values in the versions."""
-        first, *others = values
-        scaled = [s for s, v in zip(self.values, others, strict=True) if v == 5 * first]
-        if len(scaled) > 1:
-            rest = first
-            for symbol in scaled:
-                rest //= self.values[symbol]
-            return "*".join([*[str(rest)] * (rest != 1), *scaled])
-        terms, left = [], first
-        for (symbol, at), value in zip(self.values.items(), others, strict=True):
-            times, remainder = divmod(value - first, 4 * at)
-            if remainder:
-                return f"({symbol}//{max(at // max(first, 1), 1)})"
-            if times:
-                terms.append(str(symbol) if times == 1 else f"{times}*{symbol}")
-                left -= times * at
-        terms = [*terms, str(left)] if left or not terms else terms
-        return " + ".join(terms).replace("+ -", "- ")
+
+class AdditionalInputs:
+    """Finds `dynamic_shapes` by further examples (torch.export.AdditionalInputs)."""
+
+    def __init__(self) -> None:
+        self._examples: list[tuple[tuple[Any, ...], dict[str, Any] | None]] = []
+
+    def add(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
+        """One more example."""
+        if type(args) is not tuple:
+            raise AssertionError(f"Representative args {args} must be a tuple")
+        if kwargs is not None and type(kwargs) is not dict:
+            raise AssertionError(f"Representative kwargs {kwargs} must be None or a dict")
+        self._examples.append((args, kwargs))
+
+    def dynamic_shapes(
+        self, m: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Sizes that differ are dynamic; ValueError where anything else differs."""
+        examples = [(args, kwargs), *self._examples]
+        first, *others = [
+            tree_map(lambda v: tuple(v.shape) if isinstance(v, Tensor) else v, combined(m, a, k))
+            for a, k in ((a, k or {}) for a, k in examples)
+        ]
+        shapes: dict[str, Any] = tree_map(_dynamism, first, *others)
+        return shapes
+
+    def verify(self, ep: Any) -> None:
+        """Run the program on each of the examples."""
+        module = ep.module()
+        for args, kwargs in self._examples:
+            module(*args, **(kwargs or {}))
 
 
-def sizes_of(shapes: Any, names: Sequence[str], inputs: Mapping[str, Tensor]) -> DynamicSizes:
-    """The sizes that `dynamic_shapes` lets change; UserError-like ValueError for other forms."""
-    flat: dict[str, Any] = {}
-    if shapes is not None and not isinstance(shapes, Mapping):
-        shapes = dict(zip(names, shapes, strict=False))
-    for name, entry in (shapes or {}).items():
-        _flatten(name, entry, flat, inputs)
-    sizes = DynamicSizes({}, {}, {})
-    by_dim: dict[str, Symbol] = {}
-    for name, entry in flat.items():
-        pairs = entry.items() if isinstance(entry, Mapping) else enumerate(entry or ())
-        for at, dim in pairs:
-            if isinstance(dim, Dim) and name in inputs:
-                _add(sizes, name, at % inputs[name].dim(), dim, inputs[name], by_dim)
-    return sizes
+def _dynamism(value: object, *others: object) -> object:
+    all_values = (value, *others)
+    if any(type(value) is not type(other) for other in others):
+        raise ValueError(
+            "The following inputs were found to have differing types, so they cannot be marked as"
+            f" dynamic: {all_values}."
+        )
+    if all(value == other for other in others):
+        return None
+    if type(value) is int:
+        return Dim.DYNAMIC
+    raise ValueError(
+        "The following inputs were found to have differing values, but they cannot be marked as"
+        f" dynamic: {all_values}."
+    )
 
 
-def _add(
-    sizes: DynamicSizes, name: str, at: int, dim: Dim, tensor: Tensor, by_dim: dict[str, Symbol]
-) -> None:
-    size = tensor.shape[at]
-    unnamed = dim in (Dim.AUTO, Dim.DYNAMIC)
-    key = f"size {size}" if unnamed else dim.__name__
-    if unnamed and size < 2:
-        return
-    if key not in by_dim:
-        source = f"L['{name}'].size()[{at}]"
-        number = int(hashlib.sha256(source.encode()).hexdigest(), 16) % 100
-        while f"s{number}" in sizes.values:
-            number += 1
-        by_dim[key] = symbol = Symbol(f"s{number}")
-        sizes.ranges[symbol] = ValueRanges(dim.min, dim.max)
-        sizes.values[symbol], sizes.dims[symbol] = size, dim.__name__
-    sizes.places[name, at] = by_dim[key]
-
-
-def _flatten(name: str, entry: Any, flat: dict[str, Any], inputs: Mapping[str, Tensor]) -> None:
-    """Entries by the names of inputs: those of lists and dicts are `name_0`, `name_key`."""
-    if name in inputs or entry is None:
-        flat[name] = entry
-        return
-    pairs = entry.items() if isinstance(entry, Mapping) else enumerate(entry)
-    for key, inner in pairs:
-        _flatten(f"{name}_{key}", inner, flat, inputs)
+def combined(m: Module, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, Any]:
+    """The arguments by the names of the parameters; TypeError where they do not fit."""
+    return inspect.signature(m.forward).bind(*args, **kwargs).arguments

@@ -15,10 +15,11 @@ from mindtorch.fx.graph_module import _assign_attr
 from mindtorch.fx.node import Node
 from mindtorch.fx.readable import readable
 from mindtorch.nn import Module
-from mindtorch.utils._pytree import TreeSpec, tree_flatten
+from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_structure
 
-from .dynamic_shapes import DynamicSizes, Symbol, ValueRanges
+from .dynamic_shapes import linear
 from .graph_signature import ExportGraphSignature, InputKind, OutputKind
+from .sizes import DynamicSizes, Symbol, ValueRanges
 
 
 @dataclass
@@ -49,24 +50,22 @@ class _CallCodeGen(CodeGen):
         return f"return pytree.tree_unflatten({output_args!r}, self._out_spec)"
 
 
+# What must hold of the inputs, and how it is written.
+Guard = tuple[Callable[[Sequence[Any]], bool], str]
+
+
 class GuardsFn(Module):
-    """Refuses inputs of other sizes than a program was exported for."""
+    """Refuses inputs of other sizes and values than a program was exported for."""
 
-    def __init__(self, checks: list[tuple[int, str, int, int | None, int | None]]):
+    def __init__(self, guards: list[Guard]):
         super().__init__()
-        self.checks = checks
+        self.guards = guards
 
-    def forward(self, *inputs: Tensor) -> None:
-        """AssertionError for an input whose size is neither that of the example nor allowed."""
-        for at, name, dim, least, most in self.checks:
-            size = inputs[at].size()[dim]
-            text = f"Guard failed: {name}.size()[{dim}]"
-            if least is not None and least == most != size:
-                raise AssertionError(f"{text} == {least}")
-            if least is not None and size < least:
-                raise AssertionError(f"{text} >= {least}")
-            if most is not None and size > most:
-                raise AssertionError(f"{text} <= {most}")
+    def forward(self, *inputs: object) -> None:
+        """AssertionError for an input that is neither that of the example nor allowed."""
+        for holds, text in self.guards:
+            if not holds(inputs):
+                raise AssertionError(f"Guard failed: {text}")
 
 
 # What puts a program into core operators, once its module is loaded.
@@ -98,7 +97,7 @@ class ExportedProgram:
     @property
     def range_constraints(self) -> dict[Symbol, ValueRanges]:
         """The bounds of the sizes that may change."""
-        return self.sizes.ranges
+        return self.sizes.constraints
 
     @property
     def tensor_constants(self) -> dict[str, Tensor]:
@@ -192,8 +191,8 @@ def _module_of(program: ExportedProgram, check: bool) -> GraphModule:
     module = GraphModule(root, graph)
     for name in ("train", "eval"):
         module.__dict__[name] = partial(_refuse_mode, name)
-    if words := names[count:]:
-        module.register_forward_pre_hook(partial(_check_keywords, count, words), with_kwargs=True)
+    hook = partial(_check_call, count, names[count:], program.call_spec.in_spec)
+    module.register_forward_pre_hook(hook, with_kwargs=True)
     module.__dict__["_in_spec"] = program.call_spec.in_spec
     module.__dict__["_out_spec"] = program.call_spec.out_spec
     return module
@@ -204,14 +203,23 @@ def _refuse_mode(name: str, mode: bool = True) -> NoReturn:
     raise NotImplementedError(f"Calling {name}() is not supported yet.")
 
 
-def _check_keywords(
-    count: int, words: list[str], module: Module, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> None:
-    """ValueError for a call without a keyword that the program was exported with."""
+def _check_call(
+    count: int, words: list[str], in_spec: TreeSpec, module: Module, args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """ValueError for a call without a keyword that the program was exported with, or whose
+    arguments lie in other containers."""
     if not set(words[max(len(args) - count, 0) :]) <= kwargs.keys():
         raise ValueError(
             "Ran into a kwarg keyword mismatch: Got the following keywords"
             f" {list(kwargs)} but expected {words}"
+        )
+    spec = tree_structure((tuple(args), dict(kwargs)))
+    if not words and not kwargs and spec != in_spec:
+        raise ValueError(
+            f"Trying to flatten user inputs with exported input tree spec: \n{in_spec}\nbut"
+            f" actually got inputs with tree spec of: \n{spec}.\nPlease check that the inputs have"
+            " the same number and type of args and kwargs as the ones you used when tracing."
         )
 
 
@@ -230,15 +238,56 @@ def _end(
     graph.output(tuple(plain))
 
 
-def _checks(
-    program: ExportedProgram, names: list[str]
-) -> list[tuple[int, str, int, int | None, int | None]]:
-    checks: list[tuple[int, str, int, int | None, int | None]] = []
+def _checks(program: ExportedProgram, names: list[str]) -> list[Guard]:
+    guards: list[Guard] = []
+    first: dict[Symbol, tuple[int, int, str]] = {}
     leaves, _ = tree_flatten(program.example_inputs)
-    for at, (name, leaf) in enumerate(zip(names, leaves, strict=True)):
-        for dim, size in enumerate(leaf.shape if isinstance(leaf, Tensor) else ()):
-            symbol = program.sizes.places.get((name, dim))
-            bounds = program.sizes.ranges[symbol] if symbol else ValueRanges(size, size)
-            least = None if symbol and bounds.lower < 3 else bounds.lower
-            checks.append((at, name, dim, least, bounds.upper))
-    return checks
+    places = [
+        (at, name, dim, size)
+        for at, (name, leaf) in enumerate(zip(names, leaves, strict=True))
+        for dim, size in enumerate(leaf.shape if isinstance(leaf, Tensor) else ())
+    ]
+    for at, name, dim, _ in places:
+        symbol = program.sizes.places.get((name, dim))
+        if symbol and (name, dim) not in program.sizes.derived:
+            first.setdefault(symbol, (at, dim, f"{name}.size()[{dim}]"))
+    for at, leaf in enumerate(leaves):
+        if not isinstance(leaf, Tensor) and leaf is not None:
+            guards.append((partial(_is_same, at, leaf), f"{names[at]} == {leaf!r}"))
+    for at, name, dim, size in places:
+        text, symbol = f"{name}.size()[{dim}]", program.sizes.places.get((name, dim))
+        if symbol is None:
+            guards.append((partial(_has_size, at, dim, size, size), f"{text} == {size}"))
+            continue
+        derived = program.sizes.derived.get((name, dim))
+        root = first.get(symbol)
+        if root is not None and root[:2] != (at, dim):
+            times, more = (derived.times, derived.more) if derived else (1, 0)
+            expression = linear(root[2], times, more).replace("*", " * ")
+            holds = partial(_follows, at, dim, root[0], root[1], times, more)
+            guards.append((holds, f"{text} == {expression}"))
+            continue
+        bounds = program.sizes.ranges[symbol]
+        if bounds.lower > 2:
+            least = partial(_has_size, at, dim, bounds.lower, None)
+            guards.append((least, f"{text} >= {bounds.lower}"))
+        if bounds.upper is not None:
+            guards.append(
+                (partial(_has_size, at, dim, 0, bounds.upper), f"{text} <= {bounds.upper}")
+            )
+    return guards
+
+
+def _is_same(at: int, value: object, inputs: Sequence[Any]) -> bool:
+    return bool(inputs[at] == value)
+
+
+def _has_size(at: int, dim: int, least: int, most: int | None, inputs: Sequence[Any]) -> bool:
+    size = inputs[at].size()[dim]
+    return bool(size >= least and (most is None or size <= most))
+
+
+def _follows(
+    at: int, dim: int, root: int, root_dim: int, times: int, more: int, inputs: Sequence[Any]
+) -> bool:
+    return bool(inputs[at].size()[dim] == times * inputs[root].size()[root_dim] + more)
