@@ -18,7 +18,7 @@ from .._tensor.tensor import Tensor, wrap
 from ..ops.rules import NUMBERS, Dynamic
 from ..ops.schema import ArgKind
 from ..ops.source import compiled
-from ..ops.spec import Op, aten
+from ..ops.spec import MISSING, Op, aten
 from .formula import LISTS, Formula, GradTarget, formula
 from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
 from .node_names import named_slope, row_name
@@ -153,6 +153,8 @@ def _attach(node: Any, result: Any, op: Op) -> None:
 
 
 def _node_name(op: Op) -> str:
+    if op.grad is MISSING:
+        return "NotImplemented"
     return "".join(word.title() for word in op.base_name.split("_")) + "Backward0"
 
 

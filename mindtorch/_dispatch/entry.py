@@ -305,7 +305,8 @@ def _scope(op: Op, inplace: bool, form: str) -> dict[str, Any]:
         "slow_method": slow.slow_method,
         "operated": slow.operated_inplace if inplace else slow.operated,
         "layers": layers_inplace if inplace else _LAYERS.get(form, layers), "first_fn": first_fn,
-        "renamed": renamed, "named_ints": named_ints, "named": _make(op),
+        "renamed": renamed, "named_ints": named_ints,
+        "named": _make(op), "named_out": _make(op, "_out"),
         "answered": answered, "track_view": track_view, "refuse_more": refuse_more,
         **defaults(op), **MARKS,
     }  # fmt: skip
@@ -375,8 +376,8 @@ def _default(arg: SchemaArgument, form: str) -> str:
     return f"=OF_{form.upper()}"
 
 
-def _make(op: Op) -> Any:
-    kind = named_tuple(op)
+def _make(op: Op, end: str = "") -> Any:
+    kind = named_tuple(op, end)
     return None if kind is None else kind._make
 
 
@@ -465,7 +466,8 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
             lines += ["if more or out is not None:", "    if more: refuse_more()"]
         else:
             lines.append("if out is not None:")
-        lines.append(f"    return {_named(op, form)}({call})")
+        named = f"{_named(op, form)}_out" if _named(op, form) else ""
+        lines.append(f"    return {named}({call})")
     elif form in FORMS and not varargs and takes_more(op, form):
         lines += ["if more:", "    refuse_more()"]
     lines += _listed(op, form)
@@ -833,7 +835,8 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         **defaults(op), "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "refuse_lone_list": refuse_lone_list,
-        "renamed": renamed, "named": _make(op), "named_ints": named_ints,
+        "renamed": renamed, "named_ints": named_ints,
+        "named": _make(op), "named_out": _make(op, "_out"),
         "refuse_call": refuse_call, "refuse_more": refuse_more, "look_at": refuse_attributes,
         "sizes_of": sizes_of,
         "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,

@@ -11,12 +11,13 @@ from typing import Any
 from .spec import Op, overloads
 
 
-def named_tuple(op: Op) -> Any:
-    """The class of an op's results; None where it has one, or they have no names."""
+def named_tuple(op: Op, end: str = "") -> Any:
+    """The class of an op's results, with `end` of its `out=` form's; None where it has one, or they
+    have no names."""
     names = [r.name for r in op.schema.returns]
     if len(names) < 2 or not all(names) or not op.places:
         return None
-    return named_kind(op.base_name, tuple(names))
+    return named_kind(op.base_name + end, tuple(names))
 
 
 @cache
@@ -53,5 +54,6 @@ def named_kind(name: str, fields: tuple[str, ...]) -> Any:
 
 def by_name(name: str) -> Any:
     """The class called `name`; None where no row gives it."""
-    kinds = (named_tuple(op) for op in overloads(name))
+    end = "_out" if name.endswith("_out") else ""
+    kinds = (named_tuple(op, end) for op in overloads(name.removesuffix(end)))
     return next((kind for kind in kinds if kind is not None), None)

@@ -258,7 +258,6 @@ op(
         call("aclnnFloorDivides", "self", "other", "out", when=scalar("other")),
         call("aclnnFloorDivide", "self", "other", "out"),
     ),
-    grad={},
     refuses=_refuse_zero,
     samples=_quotient_samples,
     tolerance="exact",
