@@ -85,7 +85,7 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
             if isinstance(data[0], list | tuple) and not data[0]:
                 converted = np.empty((len(data), 0))  # sizes are those of the first elements
             else:
-                raise _ragged(data) from None
+                raise _ragged(data, dtype) from None
         except OverflowError:
             raise ValueError("Overflow when unpacking long long") from None
         _refuse_or_warn(data, converted, dtype)
@@ -102,7 +102,7 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
             wide = dtype if dtype and dtype.category == dt.COMPLEX else dt.SCALAR_DTYPES[complex]()
             converted = _cast(converted, wide.np)
     if converted.dtype == object or converted.dtype.kind in "US":
-        raise _no_dtype(_culprit(data))
+        raise _no_dtype(_culprit(data), None if isinstance(data, str | bytes) else dtype)
     if dtype is not None and converted.dtype != dtype.np:
         _refuse_numbers(data, converted, dtype)
         converted = _cast(converted, dtype.np)
@@ -141,9 +141,12 @@ def _culprit(data: Any) -> Any:
     return next((v for v in leaves if not isinstance(v, int | float | complex)), 0)
 
 
-def _no_dtype(value: Any) -> Exception:
-    """The error for a value that has no dtype, in torch's words."""
+def _no_dtype(value: Any, dtype: Dtype | None) -> Exception:
+    """The error for a value that has no dtype, or is no number of the one asked for, in torch's
+    words."""
     kind = class_name(value)
+    if dtype is not None and not isinstance(value, int | float | complex):
+        return _no_number(value, dtype.category <= dt.INTEGER)
     if isinstance(value, str | bytes):
         return TypeError(f"new(): invalid data type '{kind}'")
     return RuntimeError(f"Could not infer dtype of {kind}")
@@ -193,20 +196,25 @@ def _first(data: Any) -> Any:
     return data
 
 
-def _ragged(data: Any) -> Exception:
+def _no_number(value: object, whole: bool) -> TypeError:
+    kind = type(value).__name__
+    if whole:
+        return TypeError(f"'{kind}' object cannot be interpreted as an integer")
+    return TypeError(f"must be real number, not {kind}")
+
+
+def _ragged(data: Any, dtype: Dtype | None) -> Exception:
     """The error for rows of different lengths, in torch's words."""
     if isinstance(text := _culprit(data), str | bytes):
-        return _no_dtype(text)
+        return _no_dtype(text, dtype)
     lengths = [len(v) if isinstance(v, list | tuple) or np.ndim(v) else None for v in data]
     for value, n in zip(data, lengths, strict=True):
         if n == lengths[0]:
             continue
         if lengths[0] is None:
-            return TypeError(
-                f"'{type(value).__name__}' object cannot be interpreted as an integer"
-                if isinstance(data[0], int)
-                else f"must be real number, not {type(value).__name__}"
-            )
+            if dtype is None:
+                return _no_number(value, isinstance(data[0], int))
+            return _no_number(value, dtype.category <= dt.INTEGER)
         if n is None:
             return TypeError("not a sequence")
         return ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {n})")

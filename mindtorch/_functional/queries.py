@@ -226,7 +226,11 @@ def _construct(
     sizes = len(args) > 1 and args[0].__class__ is int
     if sizes:
         args = (args,)  # the sizes one by one
-    if message := refusal([signature(f"new{row}") for row in rows or _NEW], args, options):
+    forms = [signature(f"new{row}") for row in rows or _NEW]
+    message = refusal(forms, args, options)
+    # A lone sequence that is no Size has elements, of any numbers, not sizes.
+    lone = len(args) == 1 and not sizes and isinstance(args[0], list | tuple)
+    if message and not (lone and refusal(forms[-1:], args, options) is None):
         raise message
     device = options.get("device")
     if device is not None and resolve(device).type != resolve(where).type:
