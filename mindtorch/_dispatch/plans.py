@@ -129,6 +129,9 @@ def device_of(op: Op, geoms: Sequence[Any]) -> Device:
     return device
 
 
+_METHODS = {"_batch_norm_functional": "native_batch_norm"}  # the operator that torch's function has
+
+
 def _refuse_devices(
     op: Op, geoms: Sequence[Any], mixes: bool, device: Device, other: Geometry
 ) -> None:
@@ -149,10 +152,16 @@ def _refuse_devices(
             if value is other or (value.__class__ is tuple and any(v is other for v in value))
         )
         name = next(names, "out")
+        method, first, second = op.base_name, other.device, device
+        if method == "linear":  # torch's is one of two others
+            biased = args[2] is not None
+            method, name = ("addmm", "mat1") if biased else ("matmul", "other")
+            first = args[0 if biased else 1].device
+            second = other.device if first == device else device
         backend = "NPU" if "npu" in (device.type, other.device.type) else "CPU"
         difference = (
-            f"got {name} is on {other.device}, different from other tensors on {device} (when"
-            f" checking argument in method wrapper_{backend}__{op.base_name})"
+            f"got {name} is on {first}, different from other tensors on {second} (when"
+            f" checking argument in method wrapper_{backend}__{_METHODS.get(method, method)})"
         )
     raise RuntimeError(f"Expected all tensors to be on the same device, but {difference}")
 

@@ -157,18 +157,26 @@ def cuda(self: Tensor, *_: object, **__: object) -> Tensor:
 
 @surface(function=False, internal=False)
 def pin_memory(self: Tensor, device: Device | str | int | None = None) -> Tensor:
-    """The tensor itself: transfers copy pageable memory. RuntimeError where no device is."""
+    """A copy that says that it is pinned: transfers copy pageable memory, too. RuntimeError where
+    no device is, or the tensor is on one."""
     from .creation import npu_is_available
 
     if not npu_is_available():
         raise RuntimeError("Cannot access accelerator device when none is available.")
-    return self
+    if self.device.type != "cpu":
+        name = self.device.type + c_name(self.dtype).capitalize() + "Type"
+        raise RuntimeError(f"cannot pin '{name}' only dense CPU tensors can be pinned")
+    if _storage.is_pinned(self._storage):
+        return self
+    copied = aten.clone(self)
+    _storage.pin(copied._storage)
+    return copied
 
 
 @surface(function=False, internal=False)
 def is_pinned(self: Tensor, device: Device | str | int | None = None) -> bool:
-    """False."""
-    return False
+    """Whether `pin_memory` made its memory."""
+    return _storage.is_pinned(self._storage)
 
 
 @surface(function=False, internal=False)

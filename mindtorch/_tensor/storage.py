@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, ClassVar, Protocol, TypeAlias
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -127,6 +127,20 @@ def _within(index: int, size: int) -> int:
     if isinstance(index, int) and not -size <= index < size:
         raise IndexError(f"index {index} out of range for storage of size {size}")
     return index
+
+
+# Memory of storages that `pin_memory` made.
+_PINNED: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def pin(storage: Storage) -> None:
+    """Say of a storage of the cpu that it is pinned."""
+    _PINNED[id(storage.memory)] = storage.memory
+
+
+def is_pinned(storage: Storage) -> bool:
+    """Whether `pin` was said of it."""
+    return storage.memory is not None and _PINNED.get(id(storage.memory)) is storage.memory
 
 
 class UntypedStorage:
@@ -281,7 +295,7 @@ class UntypedStorage:
         return self.of(self.as_tensor().to(target)._storage, resolve(target))
 
     def is_pinned(self) -> bool:
-        return False
+        return is_pinned(self._storage)
 
     is_cuda = False
 
@@ -300,6 +314,10 @@ class TypedStorage:
     """What `tensor.storage()` returns; `data` is the flat numpy array on cpu, None on meta."""
 
     __module__ = "mindtorch.storage"
+
+    def is_pinned(self) -> bool:
+        """Whether `pin_memory` made its memory."""
+        return self._untyped_storage.is_pinned()
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"'torch.storage.TypedStorage' object has no attribute '{name}'")

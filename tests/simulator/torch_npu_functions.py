@@ -163,3 +163,22 @@ for name in ("NpuFusedAdam", "NpuFusedAdamW", "NpuFusedSGD", "NpuFusedRMSprop", 
         layer(torch.ones(2, 4).npu()).pow(2).sum().backward()
         optimizer.step()
     print(name, rounded(layer.weight))
+pinned = torch.ones(2, 3).T.pin_memory()
+print(pinned.stride(), pinned[0].is_pinned(), pinned.pin_memory() is pinned)
+print(pinned.clone().is_pinned(), pinned.untyped_storage().is_pinned(), pinned.npu().is_pinned())
+loader = torch.utils.data.DataLoader([(torch.ones(2), 1)] * 4, batch_size=2, pin_memory=True)
+batch = next(iter(loader))
+print(type(batch), [part.is_pinned() for part in batch])
+for layer, data in (
+    (torch.nn.Linear(3, 2).npu(), torch.ones(4, 3)),
+    (torch.nn.Linear(3, 2), torch.ones(4, 3).npu()),
+    (torch.nn.Linear(3, 2, bias=False).npu(), torch.ones(2, 4, 3)),
+    (torch.nn.BatchNorm1d(3).npu(), torch.ones(2, 3)),
+    (torch.nn.Conv2d(3, 2, 1).npu(), torch.ones(1, 3, 4, 4)),
+    (torch.nn.Embedding(3, 2).npu(), torch.tensor([1])),
+    (torch.nn.LayerNorm(3).npu(), torch.ones(2, 3)),
+):
+    try:
+        layer(data)
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])

@@ -14,6 +14,7 @@ import mindtorch
 from ..._random.generator import Generator
 from ._collate import default_collate, default_convert
 from ._fetch import Fetcher
+from ._utils.pin_memory import pin_memory
 from ._worker import Workers, get_worker_info
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -192,6 +193,7 @@ class _BaseDataLoaderIter:
         self._reported = loader._IterableDataset_len_called
         self._num_yielded = 0
         _check_pinned(loader)
+        self._pins = bool(loader.pin_memory) and mindtorch.accelerator.is_available()
 
     def __len__(self) -> int:
         return len(self._index_sampler)
@@ -217,7 +219,7 @@ class _BaseDataLoaderIter:
                 f" have been fetched. {many if self._loader.num_workers else ''}",
                 stacklevel=2,
             )
-        return batch
+        return pin_memory(batch) if self._pins else batch
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):

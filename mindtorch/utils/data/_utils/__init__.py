@@ -1,5 +1,5 @@
 """torch.utils.data._utils: what libraries take from there."""
 
-from . import collate, worker
+from . import collate, pin_memory, worker
 
-__all__ = ["collate", "worker"]
+__all__ = ["collate", "pin_memory", "worker"]
