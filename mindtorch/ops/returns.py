@@ -49,6 +49,7 @@ def named_kind(name: str, fields: tuple[str, ...]) -> Any:
         "__module__": f"{sys.modules['mindtorch'].__name__}.return_types",
         "__doc__": f"What torch.{name} gives: {', '.join(fields)}.",
         "__repr__": text,
+        "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0,
     })  # fmt: skip
 
 

@@ -37,6 +37,12 @@ from ._pytree_nodes import (
 )
 from ._pytree_nodes import IsLeaf, LeafTest
 from ._pytree_nodes import (
+    KeyEntry as KeyEntry,
+)
+from ._pytree_nodes import (
+    KeyPath as KeyPath,
+)
+from ._pytree_nodes import (
     MappingKey as MappingKey,
 )
 from ._pytree_nodes import (
@@ -110,6 +116,12 @@ from ._pytree_nodes import (
 )
 from ._pytree_nodes import (
     _tuple_unflatten as _tuple_unflatten,
+)
+from ._pytree_nodes import (
+    is_constant_class as is_constant_class,
+)
+from ._pytree_nodes import (
+    register_constant as register_constant,
 )
 from ._pytree_nodes import (
     register_dataclass as register_dataclass,
@@ -263,6 +275,9 @@ def _mismatch(expected: list[Any], keys: list[Any]) -> str:
     lacks, more = set(expected) - set(keys), set(keys) - set(expected)
     parts = [f"missing key(s): {lacks}"] * bool(lacks) + [f"extra key(s): {more}"] * bool(more)
     return f"Node keys mismatch; {'; '.join(parts)}."
+
+
+PyTreeSpec = TreeSpec
 
 
 class LeafSpec(TreeSpec):
@@ -541,12 +556,23 @@ def _to_json(spec: TreeSpec) -> dict[str, Any]:
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
     serialized = SUPPORTED_SERIALIZED_TYPES[spec.type]
+    if serialized.name is None:
+        raise NotImplementedError(
+            f"No registered serialization name for {spec.type} found. Please update your"
+            " _register_pytree_node call with a `serialized_type_name` kwarg."
+        )
     if spec.type is namedtuple:
         context: Any = f"{spec.context.__module__}.{spec.context.__qualname__}"
     elif serialized.dump is not None:
         context = serialized.dump(spec.context)
     else:
-        context = json.dumps(spec.context)
+        try:
+            context = json.dumps(spec.context)
+        except TypeError as error:
+            raise TypeError(
+                "Unable to serialize context. Please make the context json dump-able, or register"
+                " a custom serializer using _register_pytree_node."
+            ) from error
     children = [_to_json(child) for child in spec.children()]
     return {"type": serialized.name, "context": context, "children_spec": children}
 
@@ -571,7 +597,8 @@ def _from_json(schema: Mapping[str, Any]) -> TreeSpec:
 
 
 def is_structseq_class(cls: type) -> bool:
-    """Whether a class is one of Python's own named tuples, such as `time.struct_time`."""
+    """Whether a class is one of Python's own named tuples, such as `time.struct_time`, or of
+    torch.return_types."""
     return issubclass(cls, tuple) and all(
         isinstance(getattr(cls, name, None), int)
         for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields")

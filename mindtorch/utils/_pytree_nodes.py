@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from .._tensor.geometry import Size
 
@@ -31,7 +31,7 @@ class NodeDef(NamedTuple):
 class _Serialized(NamedTuple):
     """How a class and its context are written to JSON."""
 
-    name: str
+    name: str | None
     dump: Callable[[Any], Any] | None
     load: Callable[[Any], Any] | None
 
@@ -39,6 +39,16 @@ class _Serialized(NamedTuple):
 SUPPORTED_NODES: dict[type[Any], NodeDef] = {}
 SUPPORTED_SERIALIZED_TYPES: dict[type[Any], _Serialized] = {}
 _BY_SERIALIZED_NAME: dict[str, type[Any]] = {}
+
+
+class KeyEntry(Protocol):
+    """A step from a container to one of its children."""
+
+    def get(self, parent: Any, /) -> Any:
+        """The child."""
+
+
+KeyPath = tuple[KeyEntry, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +109,10 @@ def register_pytree_node(
             " registered."
         )
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
-    name = serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"
+    name = serialized_type_name
     SUPPORTED_SERIALIZED_TYPES[cls] = _Serialized(name, to_dumpable_context, from_dumpable_context)
-    _BY_SERIALIZED_NAME[name] = cls
+    if name is not None:
+        _BY_SERIALIZED_NAME[name] = cls
 
 
 _register_pytree_node = register_pytree_node
@@ -121,6 +132,11 @@ def register_dataclass(
     serialized_type_name: str | None = None,
 ) -> None:
     """Make a dataclass a node: its fields that `__init__` takes are the children."""
+    if field_names is None and not dataclasses.is_dataclass(cls):
+        raise ValueError(
+            "field_names must be specified with a list of all fields used to initialize"
+            f" {cls}, as it is not a dataclass."
+        )
     dropped = drop_field_names or []
     names = field_names or [
         f.name for f in dataclasses.fields(cls) if f.init and f.name not in dropped
@@ -142,6 +158,41 @@ def register_dataclass(
         cls, flatten, unflatten, serialized_type_name=serialized_type_name,
         flatten_with_keys_fn=with_keys,
     )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstantNode:
+    """What the spec of a constant holds: its value."""
+
+    value: Hashable
+
+
+CONSTANT_NODES: set[type] = set()
+
+
+def register_constant(cls: type[Any]) -> None:
+    """Make a class a node without children, whose instances are in the spec; TypeError for one
+    that does not compare its values."""
+    for method, default in (("__eq__", object.__eq__), ("__hash__", None)):
+        if getattr(cls, method) is default:
+            raise TypeError(
+                f"register_constant(cls) expects `cls` to have a non-default `{method}`"
+                " implementation."
+            )
+
+    def flatten(value: Hashable) -> tuple[list[object], ConstantNode]:
+        return [], ConstantNode(value)
+
+    def unflatten(values: object, context: ConstantNode) -> object:
+        return context.value
+
+    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=flatten)
+    CONSTANT_NODES.add(cls)
+
+
+def is_constant_class(cls: type[Any]) -> bool:
+    """Whether `register_constant` was called with a class."""
+    return cls in CONSTANT_NODES
 
 
 def _sequence_with_keys(flatten: FlattenFunc) -> Callable[[Any], Any]:

@@ -406,3 +406,33 @@ def test_values_that_are_no_tensors_are_guarded_and_shapes_collected_as_in_torch
         return said, [repr(d) for d in (2 * dim + 1, dim - 1, dim, export.Dim.AUTO(min=2))]
 
     assert run(mindtorch) == run(torch)
+
+
+def test_nodes_of_containers_are_registered_and_refused_as_in_torch():
+    def run(lib):
+        tree = import_module(f"{lib.__name__}.utils._pytree")
+
+        @dataclass(frozen=True)
+        class Fixed:
+            x: int
+
+        class Plain:
+            pass
+
+        tree.register_constant(Fixed)
+        tree.register_pytree_node(Plain, lambda p: ([], object()), lambda v, c: Plain())
+        spec = tree.tree_structure([Fixed(1), 2])
+        said = [str(spec), spec == tree.tree_structure([Fixed(2), 2]), spec.unflatten([3])[0].x]
+        said += [tree.is_constant_class(Fixed), tree.is_structseq(lib.ones(2).max(0))]
+        for call in (
+            lambda: tree.register_constant(type("Open", (), {})),
+            lambda: tree.register_dataclass(type("Bare", (), {})),
+            lambda: tree.treespec_dumps(tree.tree_structure(Plain())),
+        ):
+            try:
+                call()
+            except (TypeError, ValueError, NotImplementedError) as error:
+                said.append(str(error).replace(__name__, ""))
+        return said
+
+    assert run(mindtorch) == run(torch)
