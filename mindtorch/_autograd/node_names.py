@@ -184,7 +184,7 @@ LABELS: dict[str, str | Rule] = {
     "fmax": "FmaxBackward0",
     "fmin": "FminBackward0",
     "glu": "GluBackward0",
-    "grid_sample": "GridSampler2DBackward0",
+    "grid_sample": lambda args: f"GridSampler{args[0].ndim - 2}DBackward0",
     "linalg_cross": "LinalgCrossBackward0",
     "logcumsumexp": "LogcumsumexpBackward0",
     "multi_margin_loss": "MultiMarginLossBackward0",

@@ -140,9 +140,10 @@ class LSTMCell(RNNCellBase):
             raise TypeError(
                 "lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor"
             )
-        if hx is not None and len(hx) != 2:
+        state = None if hx is None else tuple(hx)
+        if state is not None and len(state) != 2:
             raise RuntimeError("lstm_cell expects two hidden states")
-        return self._step("LSTM", input, None if hx is None else tuple(hx))
+        return self._step("LSTM", input, state)
 
 
 class GRUCell(RNNCellBase):

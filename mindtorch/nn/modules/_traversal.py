@@ -71,7 +71,7 @@ class Traversal:
                     continue
                 if remove_duplicate:
                     memo.add(value)
-                yield (f"{path}.{name}" if path else name), value
+                yield path + ("." if path else "") + name, value
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True

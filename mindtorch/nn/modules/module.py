@@ -87,8 +87,9 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
         state["_parameters"] = {}
         state["_buffers"] = {}
         state["_non_persistent_buffers_set"] = set()
-        state["_is_full_backward_hook"] = None
         for name in OWN_HOOKS:
+            if name == "_forward_hooks":  # in torch's order
+                state["_is_full_backward_hook"] = None
             state[name] = OrderedDict()
         state["_modules"] = {}
         if self.call_super_init:

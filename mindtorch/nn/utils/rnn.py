@@ -157,7 +157,7 @@ def pack_padded_sequence(
     steps = input.transpose(0, 1) if batch_first else input
     counts = [sum(size > t for size in sizes) for t in range(sizes[0])]
     data = mindtorch.cat([steps[t][:n] for t, n in enumerate(counts)])
-    return PackedSequence(data, mindtorch.tensor(counts), order, None)
+    return PackedSequence(data, mindtorch.tensor(counts, device="cpu"), order, None)
 
 
 def pad_packed_sequence(
@@ -187,7 +187,7 @@ def pad_packed_sequence(
     if longest > len(batch):
         rows += [_filled(sequence.data, (batch[0], *tail), padding_value)] * (longest - len(batch))
     padded = mindtorch.stack(rows)
-    lengths = mindtorch.tensor([sum(n > i for n in batch) for i in range(batch[0])])
+    lengths = mindtorch.tensor([sum(n > i for n in batch) for i in range(batch[0])], device="cpu")
     if sequence.unsorted_indices is not None:
         padded = padded.index_select(1, sequence.unsorted_indices)
         lengths = lengths.index_select(0, sequence.unsorted_indices.cpu())

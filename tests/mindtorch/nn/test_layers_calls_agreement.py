@@ -99,12 +99,22 @@ t.nn.Linear(1, 1).state_dict({}, 'x.').keys()
 str(t.nn.utils.parametrizations.orthogonal(L(3, 3)).parametrizations.weight[0].orthogonal_map)
 t.nn.utils.parametrizations.weight_norm(L(2, 3)).weight.grad_fn.name()
 t.nn.utils.parametrizations.weight_norm(L(2, 3), dim=5)
+[name(F.silu, F.elu, F.celu, F.leaky_relu, F.hardtanh, F.hardswish, F.mish, F.rrelu, F.relu6)]
+F.pairwise_distance(r(2, 3), o(2, 3)).grad_fn.name()
+F.cross_entropy(r(2, 3), o(2, 3)).grad_fn.name()
+F.grid_sample(r(1, 1, 2, 2, 2), o(1, 1, 1, 1, 3)).grad_fn.name()
+list(L(1, 1).__dict__)
+list(L(1, 1).named_parameters(3))
 t.nn.init.trunc_normal_(o(3), a=2, b=1)
 l = L(1, 1); m = t.nn.Sequential(l, l); F2(m, {'0.bias': o(1), '1.bias': o(1)}, o(1))
 """.strip().splitlines()
 
 
 def scope(library):
+    def name(*functions):  # of the nodes of activations that write to their input
+        x = library.ones(2, requires_grad=True)
+        return [function(x * 1, inplace=True).grad_fn.name() for function in functions]
+
     attention = import_module(f"{library.__name__}.nn.attention")
     ones, flex = library.ones, import_module(f"{library.__name__}.nn.attention.flex_attention")
     return {
@@ -112,7 +122,7 @@ def scope(library):
         "r": lambda *sizes: ones(*sizes, requires_grad=True), "p": ones(1, 2, 3, 4),
         "g": ones(1, 2, 3, 4, requires_grad=True), "x": library.zeros(2, 3, 4),
         "y": library.zeros(2, 4, dtype=library.long),
-        "L": library.nn.Linear, "F2": library.func.functional_call,
+        "name": name, "L": library.nn.Linear, "F2": library.func.functional_call,
         "A": library.nn.functional.scaled_dot_product_attention,
         "S": attention.sdpa_kernel(attention.SDPBackend.FLASH_ATTENTION),
         "bias": import_module(f"{library.__name__}.nn.attention.bias"),

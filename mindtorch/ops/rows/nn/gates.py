@@ -9,12 +9,24 @@ from ...._tensor.recording import unrepeatable
 from ...words import *
 
 
-def _applied(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:
-    """A row's result; `inplace` writes it to the input, of which backward then has a copy."""
+def _applied(name: str, input: Tensor, inplace: bool, *args: Any, node: str = "") -> Tensor:
+    """A row's result; `inplace` writes it to the input, of which backward then has a copy.
+
+    `node` is what torch calls the node of the form in place, where it has another name.
+    """
     function = getattr(aten, name)
     if inplace:
-        return input.copy_(function(input.clone(), *args))
+        return _write_back(input, function(input.clone(), *args), node)
     return function(input, *args)
+
+
+def _write_back(input: Tensor, result: Tensor, node: str = "") -> Tensor:
+    """The input with the result in it; its node bears the name of the result's."""
+    before = result._fn
+    input.copy_(result)
+    if before is not None and hasattr(input._fn, "op"):
+        input._fn.label = node or before.name()
+    return input
 
 
 @composite(
@@ -96,7 +108,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 )
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x."""
-    return _applied("leaky_relu", input, inplace, negative_slope)
+    return _applied("leaky_relu", input, inplace, negative_slope, node="LeakyReluBackward1")
 
 
 @composite(
@@ -107,7 +119,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 )
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha (exp(x) - 1)."""
-    return _applied("elu", input, inplace, alpha)
+    return _applied("elu", input, inplace, alpha, node="EluBackward1")
 
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -122,7 +134,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 )
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha), with the constants of self-normalizing networks."""
-    return _applied("elu", input, inplace, _SELU_ALPHA, _SELU_SCALE)
+    return _applied("elu", input, inplace, _SELU_ALPHA, _SELU_SCALE, node="EluBackward1")
 
 
 @composite(
@@ -135,7 +147,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1)); RuntimeError for alpha 0."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _applied("elu", input, inplace, alpha, 1.0, 1.0 / alpha)
+    return _applied("elu", input, inplace, alpha, 1.0, 1.0 / alpha, node="CeluBackward1")
 
 
 @composite(
@@ -208,7 +220,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 )
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
-    return _applied("threshold", input, inplace, threshold, value)
+    return _applied("threshold", input, inplace, threshold, value, node="ThresholdBackward1")
 
 
 @composite(
@@ -271,7 +283,8 @@ def rrelu(
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
+        slope = (lower + upper) / 2
+        return _applied("leaky_relu", input, inplace, slope, node="RreluWithNoiseBackward1")
     if input.device.type == "cpu":  # where torch draws for the elements up to 0 alone, in float64
         if input.dtype not in (dt.float32, dt.float64):
             raise NotImplementedError(
@@ -284,7 +297,7 @@ def rrelu(
     else:
         slope = aten.empty_like(input).uniform_(lower, upper)
         result = aten.where(input > 0, input, input * slope)
-    return input.copy_(result) if inplace else result
+    return _write_back(input, result, "RreluWithNoiseBackward1") if inplace else result
 
 
 @composite(

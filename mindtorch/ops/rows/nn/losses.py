@@ -109,7 +109,12 @@ def _soft_cross_entropy(
     if reduction == "none":
         return -terms.sum(dim)
     total = -terms.sum()
-    return total if reduction == "sum" else total / max(input.numel() // max(classes, 1), 1)
+    if reduction == "sum":
+        return total
+    mean: Tensor = total / max(input.numel() // max(classes, 1), 1)
+    if mean._fn is not None:
+        mean._fn.label = "DivBackward1"  # torch divides by a symbolic size
+    return mean
 
 
 @composite(

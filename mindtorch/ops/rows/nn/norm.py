@@ -207,6 +207,7 @@ def _group_norm_rule(
         raise RuntimeError("Expected X.numel() == N * C * HxW to be true, but got false.")
     for name, factor in (("weight", weight), ("bias", bias)):
         if factor is not None and tuple(factor.shape) != (c,):
+            factor = weight if weight is not None else factor  # torch shows that one's shape
             raise RuntimeError(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, "
                 f"but got {name} of shape {list(factor.shape)} and input of shape "

@@ -69,7 +69,11 @@ def rms_norm(
             "rms_norm",
         )
     if input.device.type == "npu" and kernel_takes(input, weight):
-        return aten._fused_rms_norm(input, shape, weight, eps)[0]
+        fused: Tensor = aten._fused_rms_norm(input, shape, weight, eps)[0]
+        if fused._fn is not None:  # as torch's steps on cpu end
+            half = input.dtype in (dt.float16, dt.bfloat16)
+            fused._fn.label = "ToCopyBackward0" if half else "MulBackward0"
+        return fused
     wide = input.float() if input.dtype in (dt.float16, dt.bfloat16) else input
     if eps is None:
         info: Any = dt.finfo(wide.dtype)

@@ -91,7 +91,10 @@ def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dim."""
-    return (x1 - x2 + eps).norm(p, -1, keepdim)
+    result = (x1 - x2 + eps).norm(p, -1, keepdim)
+    if result._fn is not None:
+        result._fn.label = "NormBackward1"
+    return result
 
 
 def _pairs(self: Tensor) -> tuple[Tensor, Tensor]:
