@@ -241,7 +241,7 @@ def _promoted(a: dtype, b: dtype) -> dtype:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.category == COMPLEX and low is float64:
             return complex128
-        if low is bfloat16 and high._name == "complex32":
+        if low in (bfloat16, float32) and high._name == "complex32":
             return complex64
         return high
     if a.rank == b.rank:

@@ -62,8 +62,9 @@ def zeros(p: Tensor) -> Tensor:
 
 
 def count(start: float = 0.0) -> Tensor:
-    """A step count: float32, 0-d, on the CPU, as torch's state dicts have it."""
-    return mindtorch.tensor(start, dtype=mindtorch.float32)
+    """A step count: 0-d, on the CPU, float64 where that is the default dtype, else float32."""
+    double = mindtorch.get_default_dtype() is mindtorch.float64
+    return mindtorch.tensor(start, dtype=mindtorch.float64 if double else mindtorch.float32)
 
 
 def advance(state: dict[str, Any]) -> float:

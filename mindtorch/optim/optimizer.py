@@ -380,8 +380,9 @@ def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
 
 
 def _get_scalar_dtype(is_fused: bool | None = None) -> Dtype:
-    """The dtype of step counters."""
-    return mindtorch.float32
+    """The dtype of step counters: float64 where that is the default, unless a step is fused."""
+    double = mindtorch.get_default_dtype() is mindtorch.float64 and not is_fused
+    return mindtorch.float64 if double else mindtorch.float32
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:

@@ -4,6 +4,7 @@ import io
 import pickle
 import re
 import warnings
+from importlib import import_module
 
 import pytest
 
@@ -297,6 +298,11 @@ t.nn.functional.max_unpool1d(*t.nn.functional.max_pool1d(t.arange(4.)[None],2,re
 t.ones(2).resize_(4).tolist()
 t.use_deterministic_algorithms(False)
 t.Generator().get_offset()
+import_module(f'{t.__name__}.utils.tensorboard')
+(t.promote_types(t.complex32,t.float32),t.result_type(t.ones(1).half(),1j),t.result_type(1j,t.ones(()).half()))
+t.set_default_dtype(t.float64)
+t.optim.Adagrad([t.nn.Parameter(y.double())]).state_dict()
+t.set_default_dtype(t.float32)
 t.Generator('meta')
 t.optim.SGD([('a',p:=t.nn.Parameter(y)),('a',p)]).state_dict()['param_groups'][0]['params']
 adaptive(y,t.tensor([0,6]))
@@ -316,7 +322,8 @@ def test_calls_of_programs_that_are_refused_or_warn():
     def run(call):
         def of(t, _):
             names = {
-                "t": t, "io": io, "y": t.arange(6.0).view(2, 3), "i": t.tensor([1, 2]),
+                "t": t, "io": io, "import_module": import_module,
+                "y": t.arange(6.0).view(2, 3), "i": t.tensor([1, 2]),
                 "adaptive": t.nn.AdaptiveLogSoftmaxWithLoss(3, 6, [2, 4], div_value=1.0),
             }  # fmt: skip
             return eval(call, names)
