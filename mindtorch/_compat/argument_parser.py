@@ -381,6 +381,8 @@ def _unpacking(
     for index, param in enumerate(row.params):
         if param.kind in _LISTS_OF_INTS:
             value = args[index] if index < len(args) else kwargs.get(param.name, ())
+            if row.name == "new" and isinstance(value, list):
+                continue  # torch reads it as elements, of any numbers
             listed = value if isinstance(value, list | tuple) else (args if row.lone_ints else ())
             for at, part in enumerate(listed):
                 if not (_is_index(part) or isinstance(part, bool)):

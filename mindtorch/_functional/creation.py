@@ -598,16 +598,16 @@ def arange(
         start, end = 0, start
     elif start is None:
         start = 0
-    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    numbers = (v.item() if isinstance(v, Tensor | np.generic) else v for v in (start, end, step))
+    start, end, step = numbers
     dtype = kind_of("arange", dtype, out)
     if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):
         dtype = dt.get_default_dtype()
     if out is not None and dtype is not None and dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(dtype)}'")
     kind = dtype if out is None else out.dtype
-    if (
-        kind is not None and kind.category < dt.FLOAT and step and abs(step) < 1
-    ):  # cut to an integer
+    whole = kind is not None and kind.category < dt.FLOAT
+    if whole and step and abs(step) < 1:  # cut to an integer
         raise ValueError("step must be nonzero")
     result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
