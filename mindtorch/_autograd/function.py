@@ -16,6 +16,7 @@ from .codegen import edge
 from .forward import plain
 from .grad_mode import LOCAL
 from .node import FREED, STATE, AccumulateGrad, Node, SavedTensor, keep
+from .shadowing import OUR_NAMES, asked_by_program, shadowing
 from .user_jvp import carry, run_jvp, tangents_of, transposed
 from .views import rebase
 
@@ -36,6 +37,17 @@ class FunctionNode(Node):
         self.geoms: tuple[Any, ...] = ()  # of the inputs, None for those that are no tensors
 
     _function: Any
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in OUR_NAMES and asked_by_program():
+            vars(self).setdefault("_attributes_of_program", {})[name] = value
+            self.__class__ = shadowing(type(self))
+        else:
+            super().__setattr__(name, value)
+
+    def next_edges(self) -> tuple[Any, ...]:
+        pairs = zip(self.edges, self.geoms, strict=True)
+        return tuple(e for e, geom in pairs if geom is not None)
 
     def _attributes(self) -> tuple[str, ...]:
         return (*super()._attributes(), *(n for n in dir(type(self)) if n in vars(FunctionNode)))
@@ -111,7 +123,7 @@ class FunctionNode(Node):
                 )
             backward = function.vjp
         grads_in = backward(self, *grads)
-        grads_in = list(grads_in) if isinstance(grads_in, tuple | list) else [grads_in]
+        grads_in = list(grads_in) if isinstance(grads_in, tuple) else [grads_in]
         return self._checked(grads_in)
 
     def _checked(self, grads_in: list[Any]) -> list[Any]:
@@ -131,7 +143,24 @@ class FunctionNode(Node):
                 )
             if value is not None and not isinstance(value, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(value).__name__})")
+            if value is not None and self.edges[place] is not None:
+                self._refuse_gradient(place, value)
         return grads_in
+
+    def _refuse_gradient(self, place: int, value: Tensor) -> None:
+        """RuntimeError in torch's words for a gradient of another device, or a complex one."""
+        geom = self.geoms[place]
+        if value.device != geom.device and value.dim():
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index {place} - expected"
+                f" device {geom.device} but got {value.device}"
+            )
+        if value.is_complex() and not geom.dtype.is_complex:
+            raise RuntimeError(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex =="
+                " grad_is_complex) to be true, but got false.  (Could this error message be"
+                " improved?  If so, please report an enhancement request to PyTorch.)"
+            )
 
 
 FunctionCtx = FunctionNode
@@ -364,6 +393,14 @@ def _defined(cls: type[Function]) -> set[str]:
     return {name for c in cls.__mro__ if c is not Function for name in c.__dict__}
 
 
+_SEVERAL = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function"
+    " cannot return more than one Tensor. This is not supported by the current autograd engine. You"
+    " should either make sure the input is not a view (using .clone() for example) or make your"
+    " Function only return one Tensor (potentially splitting it into two Functions: one doing the"
+    " inplace that returns a single Tensor and a second one that does the other operations). You"
+    " can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
+)
 _NO_INPUT = (
     "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been"
     " mutated should be passed to ctx.mark_dirty(). "
@@ -395,6 +432,8 @@ def _wrap_outputs(
             "Some elements marked as dirty during the forward method were not returned as output."
             " The inputs that are modified inplace must all be outputs of the Function."
         )
+    if len(outs) > 1 and any(t._base is not None for t in ctx.dirty_tensors):
+        raise RuntimeError(_SEVERAL)
     for i, out in enumerate(outs):
         wrapped.append(_wrap_output(ctx, i, out, inputs, dirty))
     _save(ctx, outs, wrapped)

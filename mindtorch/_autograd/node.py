@@ -437,7 +437,7 @@ def added(first: Tensor, grad: Tensor) -> Tensor:
     if first.__class__ is Tensor is grad.__class__:
         return aten.add(first, grad)
     if first.is_sparse or grad.is_sparse:
-        return grad + first if first.is_sparse and not grad.is_sparse else first + grad
+        return grad + first if first.is_sparse else first + grad
     return aten.add(first, grad)
 
 
@@ -470,7 +470,7 @@ def _accumulated_sparse(existing: Tensor | None, grad: Tensor) -> Tensor:
         grad = grad if values.is_contiguous() else grad.clone()  # a sum's are one number, expanded
         return grad if LOCAL.grad else grad.detach()
     if LOCAL.grad or existing.is_sparse:
-        return added(existing, grad)
+        return existing + grad if grad.is_sparse else added(existing, grad)
     return existing.add_(grad)
 
 

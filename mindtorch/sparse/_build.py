@@ -138,7 +138,10 @@ def sparse_coo_tensor(
         )
     if _checking(check_invariants) and nnz:
         _check_coordinates(indices, size)
-    return make(sparse_coo, (indices,), values, tuple(size), bool(is_coalesced))
+    tensor = make(sparse_coo, (indices,), values, tuple(size), bool(is_coalesced))
+    if is_coalesced is False:
+        tensor._coalesced = False
+    return tensor
 
 
 def _check_coordinates(indices: Tensor, size: Sequence[int]) -> None:

@@ -321,7 +321,9 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     joined = mindtorch.cat([one._vals.to(dtype), scaled.to(dtype)])
     result = make(sparse_coo, (places,), joined, self.shape)
     both = one._coalesced and two._coalesced
-    if both or (_is_rising(one) and _is_rising(two)):
+    if not (one._vals.is_contiguous() and two._vals.is_contiguous()):
+        result._coalesced = result._nnz() < 2  # one list behind the other
+    elif both or (_is_rising(one) and _is_rising(two)):
         result = coalesced(result)
         result._coalesced = both
     elif self.device.type == "cpu":

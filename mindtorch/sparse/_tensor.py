@@ -286,7 +286,7 @@ def make(
     tensor._layout = kind
     tensor._parts = tuple(parts)
     tensor._vals = values
-    tensor._coalesced = coalesced
+    tensor._coalesced = coalesced or (kind is sparse_coo and values.shape[0] < 2)
     if kind in COMPRESSED:
         warn_once(_BETA.format(LAYOUT_NAMES[kind].removeprefix("Sparse").upper()), _BETA)
     return tensor

@@ -707,6 +707,54 @@ def a_gradient_is_on_its_device(t):
 
 
 @case
+def names_on_a_node_are_a_programs(t):
+    class Labelled(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, label):
+            ctx.label, ctx.saved, ctx.edges, ctx.name = label, x.shape, [1], "mine"
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append((ctx.label, tuple(ctx.saved), ctx.edges, ctx.name, ctx.saved_tensors))
+            return grad, None
+
+    seen, x = [], leaf(t)
+    y = Labelled.apply(x, "a")
+    y.sum().backward()
+    return seen, y.grad_fn.label, len(y.grad_fn.next_functions), type(y.grad_fn).__name__, x.grad
+
+
+def returning(t, value):
+    class Returning(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return value(grad)
+
+    Returning.apply(leaf(t)).sum().backward()
+
+
+@case
+def gradients_come_in_a_tuple(t):
+    returning(t, lambda grad: [grad])
+
+
+@case
+def gradients_stay_on_the_device(t):
+    returning(t, lambda grad: grad.to("meta"))
+
+
+@case
+def gradients_of_real_numbers_are_real(t):
+    returning(t, lambda grad: grad * 1j)
+
+
+@case
 def backward_and_vjp_are_two_names_for_one(t):
     class Both(t.autograd.Function):
         @staticmethod
@@ -721,6 +769,22 @@ def backward_and_vjp_are_two_names_for_one(t):
     Both.apply(x).sum().backward()
     Both.backward = staticmethod(lambda ctx, grad: grad)
     return x.grad, Both.apply(x).sum().backward()
+
+
+def sparse_sum(t, *lists):
+    one, other = (
+        t.sparse_coo_tensor([k], t.arange(1.0, len(k) + 1), (5,), check_invariants=False)
+        for k in lists
+    )
+    return [(s.is_coalesced(), s._indices().tolist(), s._values()) for s in (one, one + other)]
+
+
+def embedded(t):
+    weight = t.ones(6, 2).requires_grad_()
+    a, b = (t.nn.functional.embedding(t.tensor(k), weight, sparse=True) for k in ([1, 4], [4, 2]))
+    (a * b).sum().backward()
+    (a.sum() + b.sum()).backward()
+    return weight.grad._indices(), weight.grad._values()
 
 
 ROWS = """
@@ -758,6 +822,8 @@ t.autograd.Variable([1.0])
 t.autograd.Variable(x.int(), requires_grad=True)
 t.autograd.variable(x)
 [t.autograd.grad(f(d), d, create_graph=True)[0].grad_fn.name() for f in (t.norm, lambda d: d.square().sum())]
+[sparse_sum(t, a, b) for a in ([1, 2], [2, 1, 1], [1], []) for b in ([1], [1, 2], [3, 1])]
+embedded(t)
 make_dual(x, make_dual(x, x))
 make_dual(x, 3)
 t.utils.checkpoint.detach_variable(x)
@@ -791,7 +857,7 @@ def test_functions_of_functions_agree_with_torch(row):
         names = vars(functional)
         graph, dual = t.autograd.graph, t.autograd.forward_ad
         with dual.dual_level(), graph.allow_mutation_on_saved_tensors():
-            return eval(row, {**names, "importlib": importlib, "t": t, "x": t.ones(2), "d": d, "Noisy": Noisy,
+            return eval(row, {**globals(), **names, "t": t, "x": t.ones(2), "d": d, "Noisy": Noisy,
                 "gradcheck": t.autograd.gradcheck, "hooks": graph.saved_tensors_hooks,
                 "mutable": graph.allow_mutation_on_saved_tensors, "make_dual": dual.make_dual,
                 "texts_of_saved": texts_of_saved})  # fmt: skip
