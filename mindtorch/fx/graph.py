@@ -11,12 +11,14 @@ import math
 import re
 import types
 import typing
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..nn.modules.module import Module
+from ..nn.parameter import Parameter
 from ..utils._pytree import TreeSpec
 from . import _pytree as fx_pytree
 from .immutable_collections import immutable_dict as immutable_dict
@@ -547,7 +549,7 @@ class Graph:
 
     def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
         """A parameter, buffer or other attribute of the module."""
-        self._warn_if_absent(qualified_name, "attribute")
+        self._warn_if_absent(qualified_name)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
@@ -562,20 +564,28 @@ class Graph:
             self.owning_module.get_submodule(module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
-    def _warn_if_absent(self, name: str, what: str) -> None:
-        value: Any = self.owning_module
-        if value is None:
+    def _warn_if_absent(self, name: str) -> None:
+        owner: Any = self.owning_module
+        if owner is None:
             return
+        path, _, attribute = name.rpartition(".")
         try:
-            for part in name.split("."):
-                value = getattr(value, part)
+            holder = owner.get_submodule(path)
         except AttributeError:
-            import warnings
-
+            warnings.warn(f"Failed to fetch module {path}!", stacklevel=2)
+            holder = None
+        value = getattr(holder, attribute, None)
+        is_state = isinstance(value, Module | Parameter) or attribute in getattr(
+            holder, "_buffers", ()
+        )
+        if not is_state:
             warnings.warn(
-                f"Attempted to insert a node that reads {name!r}, which is no {what} of the"
-                " graph's module", stacklevel=3,
-            )  # fmt: skip
+                "Attempted to insert a get_attr Node with no underlying reference in the owning"
+                " GraphModule! Call GraphModule.add_submodule to add the necessary submodule,"
+                " GraphModule.add_parameter to add the necessary Parameter, or"
+                " nn.Module.register_buffer to add the necessary buffer",
+                stacklevel=3,
+            )
 
     def call_method(
         self,
