@@ -136,6 +136,9 @@ for _n, _word in _SIZES.items():
             f"adaptive_max_pool{_n}d": f"C.adaptive_max_pool{_n}d(input, {_default})",
             f"lp_pool{_n}d": _POWERS.format(n=_n, sizes=f"{_word}(kernel_size)"),
         }
+for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
+              "binary_cross_entropy_with_logits"):  # fmt: skip
+    _SOURCES[_name] = "target.size() == input.size()"
 NAMES = frozenset(_SOURCES)
 
 
