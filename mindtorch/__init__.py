@@ -200,6 +200,8 @@ _PLACES = {
     "sparse_csr_tensor": "sparse",
     "sspaddmm": "sparse",
     "_empty_affine_quantized": "_quantized",
+    "_empty_per_channel_affine_quantized": "_quantized",
+    "_make_per_channel_quantized_tensor": "_quantized",
     "_make_per_tensor_quantized_tensor": "_quantized",
     "dequantize": "_quantized",
     "int_repr": "_quantized",

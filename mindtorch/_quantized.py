@@ -14,6 +14,7 @@ import numpy as np
 import mindtorch
 
 from ._compat.argument_errors import parsed
+from ._compat.layout_refusals import layout_refusal
 from ._compat.refusals import without_kernel
 from ._compat.warn_once import warn_once
 from ._dispatch.overrides import EVERY
@@ -50,6 +51,11 @@ _MOVES = frozenset((
 _ORDERED = frozenset(("max", "min", "amax", "amin", "sort", "topk", "max_pool1d", "max_pool2d"))
 _ROUNDED = frozenset(("relu", "clamp", "mean", "adaptive_avg_pool2d", "avg_pool2d", "hardtanh",
                       "leaky_relu", "sigmoid", "tanh", "hardswish", "elu"))  # fmt: skip
+# What has bounds has a scale of its own.
+_LIMITED = {
+    "sigmoid": {mindtorch.quint8: (1 / 256, 0), mindtorch.qint8: (1 / 256, -128)},
+    "tanh": {mindtorch.quint8: (2 / 256, 128), mindtorch.qint8: (2 / 256, 0)},
+}
 _COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
@@ -57,8 +63,8 @@ class QuantizedTensor(Tensor):
     """A tensor of integers with scales; made by torch.quantize_per_tensor and its kin."""
 
     _ints: Tensor
-    _scales: Any  # a float, or a float64 tensor [C]
-    _zeros: Any  # an int, or an int64 tensor [C]
+    _scales: Any  # a float, or a tensor [C]: float64, or float32 where zero points are
+    _zeros: Any  # an int, or an int64 or float32 tensor [C]
     _axis: int | None
     _kind: Dtype
     _composites = EVERY
@@ -110,7 +116,10 @@ class QuantizedTensor(Tensor):
 
     def qscheme(self) -> qscheme:
         """How the scales are laid out."""
-        return per_tensor_affine if self._axis is None else per_channel_affine
+        if self._axis is None:
+            return per_tensor_affine
+        floats = self._zeros.is_floating_point()
+        return per_channel_affine_float_qparams if floats else per_channel_affine
 
     def q_scale(self) -> object:
         """The scale of all."""
@@ -183,6 +192,9 @@ class QuantizedTensor(Tensor):
     def fill_(self, value: Any) -> QuantizedTensor:
         """The nearest integer to a number everywhere, in place."""
         return self.copy_(mindtorch.full(self.shape, float_of(value)))
+
+    def detach(self) -> QuantizedTensor:
+        return self._with(self._ints)
 
     def __getitem__(self, key: Any) -> QuantizedTensor:
         return self._moved(self._ints[key], key)
@@ -288,6 +300,10 @@ def quantize_per_channel(
 ) -> QuantizedTensor:
     """`input` as integers with a scale and a zero point for each place along `axis`."""
     _refuse_integers(input)
+    if scales.dim() != 1:
+        raise RuntimeError("scale tensor must have dimension 1")
+    if zero_points.dim() != 1:
+        raise RuntimeError("zero_points tensor must have dimension 1")
     if scales.numel() != zero_points.numel():
         raise RuntimeError("number of elements in scales and zero_points must match")
     if not 0 <= axis < input.dim():
@@ -296,11 +312,23 @@ def quantize_per_channel(
             f" {axis}Expected: [0, {input.dim()})"
         )
     if scales.numel() != input.shape[axis]:
-        raise RuntimeError("length of scales must equal to channel")
+        raise RuntimeError(
+            f"length of scales must equal to channel, expected {input.shape[axis]} got,"
+            f" {scales.numel()}"
+        )
     sizes = [1] * input.dim()
     sizes[axis] = -1
     ints = _rounded(input, scales.reshape(sizes), zero_points.reshape(sizes), dtype)
-    return make(ints, scales.double(), zero_points.long(), axis, dtype)
+    return _of_channels(ints, scales, zero_points, axis, dtype)
+
+
+def _of_channels(
+    ints: Tensor, scales: Tensor, zeros: Tensor, axis: int, kind: Dtype
+) -> QuantizedTensor:
+    """Zero points that are floats stay so, and keep scales in float32."""
+    if zeros.is_floating_point():
+        return make(ints, scales.float(), zeros.float(), axis, kind)
+    return make(ints, scales.double(), zeros.long(), axis, kind)
 
 
 def quantize_per_tensor_dynamic(input: Tensor, dtype: Dtype, reduce_range: bool) -> QuantizedTensor:
@@ -350,12 +378,35 @@ def _empty_affine_quantized(
     return make(integers, scale, zero_point, None, dtype)
 
 
+def _empty_per_channel_affine_quantized(
+    size: Sequence[int], *, scales: Tensor, zero_points: Tensor, axis: int, dtype: Dtype,
+    **_: object,
+) -> QuantizedTensor:  # fmt: skip
+    """Integers of any values with a scale for each place along `axis`."""
+    integers = mindtorch.empty(tuple(size), dtype=_INTEGERS[dtype][0])
+    return _of_channels(integers, scales, zero_points, axis, dtype)
+
+
+def _kind_of(integers: Tensor) -> Dtype:
+    """The quantised dtype of integers; RuntimeError where there is none."""
+    for kind, (whole, *_) in _INTEGERS.items():
+        if whole is integers.dtype:
+            return kind
+    raise RuntimeError("Creation of quantized tensor requires quantized dtype like torch.quint8")
+
+
 def _make_per_tensor_quantized_tensor(
     input: Tensor, scale: float, zero_point: int
 ) -> QuantizedTensor:
     """Integers with a scale."""
-    kind = next(k for k, (integers, *_) in _INTEGERS.items() if integers is input.dtype)
-    return make(input, scale, zero_point, None, kind)
+    return make(input, scale, zero_point, None, _kind_of(input))
+
+
+def _make_per_channel_quantized_tensor(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int
+) -> QuantizedTensor:
+    """Integers with a scale for each place along `axis`."""
+    return _of_channels(input, scale, zero_point, axis, _kind_of(input))
 
 
 def _of_method(name: str) -> Callable[..., Any]:
@@ -389,6 +440,13 @@ def _call(name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         return run(*(_each(args, QuantizedTensor.dequantize)), **kwargs)
     if name in ("cat", "stack"):
         return _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
+    if name in ("empty_like", "ones_like"):
+        like = first._with(mindtorch.empty_like(first._ints))
+        return like.fill_(1) if name == "ones_like" else like
+    if name in _LIMITED and first._axis is None and first._kind in _LIMITED[name]:
+        scale, zero = _LIMITED[name][first._kind]
+        ints = _rounded(run(first.dequantize()), scale, zero, first._kind)
+        return make(ints, scale, zero, None, first._kind)
     if name in _ROUNDED and first._axis is None:
         return _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
     if name not in _MOVES | _ORDERED or (name in _ORDERED and first._axis is not None):
@@ -402,6 +460,8 @@ _OWN_KERNEL = frozenset(("gelu", "isnan", "log_softmax", "prod", "softmax", "var
 
 def _refusal(name: str, args: Sequence[Any]) -> Exception:
     """What torch says of a function: it looks for the kernel of one of its overloads."""
+    if error := layout_refusal("Quantized", "CPU", name, args):
+        return error
     overloads: Sequence[str] = ()
     if name in OPS:
         overloads = getattr(namespace("aten"), name).overloads()

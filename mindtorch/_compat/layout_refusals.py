@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from .._tensor.tensor import Tensor
 from .._tensor.text_files import text_beside
 from .refusals import without_kernel
 
@@ -23,8 +22,9 @@ def pattern(args: Iterable[object]) -> str:
 
 
 def _letter(value: object) -> str:
-    if isinstance(value, Tensor):
-        return "d" if str(value.layout).endswith("strided") and not value.is_nested else "t"
+    if (layout := getattr(value, "layout", None)) is not None:  # torch's tensors have letters too
+        marks = (getattr(value, name, False) for name in ("is_nested", "is_quantized"))
+        return "d" if str(layout).endswith("strided") and not any(marks) else "t"
     kinds = (("b", bool), ("n", (int, float, complex)), ("s", str), ("l", (list, tuple)))
     return next((letter for letter, kind in kinds if isinstance(value, kind)), "-")
 
@@ -41,8 +41,8 @@ def _table() -> dict[tuple[str, str, str], str]:
 
 
 def layout_refusal(kind: str, backend: str, name: str, args: Iterable[object]) -> Exception | None:
-    """torch's error of a call on tensors of a kind ("Sparse", "SparseCsr", "NestedTensor") and a
-    backend ("CPU"); None where torch computes, or was not asked."""
+    """torch's error of a call on tensors of a kind ("Sparse", "SparseCsr", "NestedTensor",
+    "Quantized") and a backend ("CPU"); None where torch computes, or was not asked."""
     table = _table()
     answer = table.get((kind, name, "*")) or table.get((kind, name, pattern(args)))
     if answer is None:

@@ -120,6 +120,11 @@ class StridedNestedTensor(NestedTensor):
         return tuple(self.parts())
 
     def __getitem__(self, key: object) -> Any:
+        first = key[0] if isinstance(key, tuple) and key else key
+        if isinstance(first, int) and not -len(self._shapes) <= first < len(self._shapes):
+            raise IndexError(
+                f"index {first} is out of bounds for dimension 0 with size {len(self._shapes)}"
+            )
         if isinstance(key, int):
             return self.parts()[key]
         if isinstance(key, tuple) and key and isinstance(key[0], int):
@@ -237,6 +242,9 @@ def _call(
         raise _unsupported(name)
     if name not in _WITH_DENSE:
         _refuse_dense(args)
+    counts = {len(a._shapes) for a in args if isinstance(a, StridedNestedTensor)}
+    if len(counts) > 1:
+        raise RuntimeError(f"{name} does not support broadcasting when given a NestedTensor")
     results = [_of_sample(run, i, args, kwargs) for i in range(len(_first(args)._shapes))]
     if results and isinstance(results[0], tuple | list):
         return tuple(join(samples) for samples in zip(*results, strict=True))
@@ -270,15 +278,31 @@ def _inner_dims(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     if name == "sum":
         if not rest or rest[0] in (None, ()):
             raise _unsupported("sum")
+        along = rest[0] if isinstance(rest[0], tuple | list) else (rest[0],)
+        for d in along:
+            if d % dims != dims - 1:
+                raise RuntimeError(
+                    "NestedTensor can only be reduced across the last dimension for now got"
+                    f" dimension {d} instead."
+                )
         if len(rest) < 2 or not rest[1]:
             raise RuntimeError("NestedTensor always requires keepdim=True for now.")
-        along = rest[0] if isinstance(rest[0], tuple | list) else (rest[0],)
         return (self, tuple(d % dims - 1 for d in along), *rest[1:])
     at = 1 if name == "chunk" else 0
     for i in range(at, at + max(1, _OF_DIMS[name])):
         dim = rest[i] % dims
         if dim == 0 and name == "transpose":
             raise RuntimeError("Nested tensor dimension 0 cannot be transposed")
+        if name == "chunk" and dim != dims - 1:
+            raise RuntimeError(
+                "Chunk for nested tensors is currently only supported for the last dimension."
+            )
+        if dim == 0 and name == "squeeze":
+            raise RuntimeError(
+                "squeeze(): For nested tensors, squeezing dimension 0 is not supported at the"
+                " moment if you need this feature, please open an issue on github describing your"
+                " use case."
+            )
         if dim == 0:
             raise RuntimeError(f"Cannot apply {name} across nested dimension 0")
         rest[i] = dim - 1

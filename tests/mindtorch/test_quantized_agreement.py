@@ -88,6 +88,16 @@ def test_what_quantised_tensors_refuse(name):
     agree(REFUSED[name], text=False)
 
 
+def test_zero_points_that_are_floats_stay_floats():
+    def run(t):
+        scales, zeros = t.tensor([0.1, 0.2]), t.tensor([0.5, 10.0])
+        q = t.quantize_per_channel(t.ones(2, 2), scales, zeros, 0, t.quint8)
+        parts = (q.q_per_channel_scales(), q.q_per_channel_zero_points(), q.dequantize())
+        return [str(q.qscheme()).rpartition(".")[2], repr(q).replace("mindtorch", "torch"), *parts]
+
+    agree(run)
+
+
 def test_a_quantised_tensor_is_pickled():
     agree(lambda t: repr(pickle.loads(pickle.dumps(quantized(t)))))
 
