@@ -219,6 +219,7 @@ _PLACES = {
     "quantize_per_channel": "_quantized",
     "quantize_per_tensor": "_quantized",
     "quantize_per_tensor_dynamic": "_quantized",
+    "_weight_norm": "nn.utils.weight_norm",
 }
 
 

@@ -501,6 +501,9 @@ class Sentinel:
     def __init__(self, text: str):
         self.text = text
 
+    # It is shared: a name given to one tensor's history is dropped.
+    label = property(lambda self: "", lambda self, name: None)
+
 
 STALE = Sentinel("a view whose base was written to: its history is made again when asked for")
 INFERENCE = Sentinel("made in inference mode")

@@ -150,7 +150,10 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod) -> None:
-        """Put a method after those that are there; ValueError for another parameter's."""
+        """Put a method after those that are there; TypeError for what is none, ValueError for
+        another parameter's."""
+        if not isinstance(method, BasePruningMethod):
+            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         name = getattr(self, "_tensor_name", method._tensor_name)
         if method._tensor_name != name:
             raise ValueError(

@@ -23,6 +23,10 @@ def scaled_directions(v: Tensor, g: Tensor, dim: int) -> Tensor:
     return weight
 
 
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    return scaled_directions(v, g, dim)
+
+
 class WeightNorm:
     """The pre-forward hook of one weight."""
 

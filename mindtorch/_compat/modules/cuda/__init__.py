@@ -135,6 +135,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'torch.cuda' has no attribute '{name}'")
     if name in ("amp", "nvtx", "profiler"):
         return importlib.import_module(f".{name}", __name__)
+    if name == "OutOfMemoryError":
+        import mindtorch
+
+        return mindtorch.OutOfMemoryError
     if name.endswith("Tensor"):
         legacy = {d.legacy: d for d in dt.ALL}.get(name.removesuffix("Tensor"))
         if legacy is not None:

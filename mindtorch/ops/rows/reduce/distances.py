@@ -242,12 +242,19 @@ def _edges_of(rows: Tensor, bins: int | Tensor, limits: Sequence[float] | None, 
             "torch.histogramdd: bins tensor should have one dimension, but got"
             f" {bins.ndim} dimensions in the bins tensor for dimension {dim}"
         )
+    if not bins.numel():
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in"
+            f" the bins tensor for dimension {dim}"
+        )
     if bins.dtype is not rows.dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got"
             f" input with dtype {_C[rows.dtype]} and bins for dimension {dim} with dtype"
             f" {c_name(bins.dtype)}"
         )
+    if bins.numel() == 1:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got 0 for dimension {dim}")
     return aten.clone(bins)
 
 
