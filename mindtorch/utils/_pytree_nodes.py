@@ -121,7 +121,9 @@ _register_pytree_node = register_pytree_node
 def _deregister_pytree_node(cls: type[Any]) -> None:
     """Undo register_pytree_node."""
     del SUPPORTED_NODES[cls]
-    del _BY_SERIALIZED_NAME[SUPPORTED_SERIALIZED_TYPES.pop(cls).name]
+    name = SUPPORTED_SERIALIZED_TYPES.pop(cls).name
+    if name is not None:
+        del _BY_SERIALIZED_NAME[name]
 
 
 def register_dataclass(

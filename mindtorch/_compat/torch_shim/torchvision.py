@@ -25,7 +25,8 @@ def declare_all() -> None:
     """Put the operators into torch.ops.torchvision, once."""
     if "nms" in DEFINED.get("torchvision", {}):
         return
-    declare("torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    schema = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+    declare("torchvision::nms", schema, (), __file__)
     find("torchvision::nms").register_kernel(None, nms)
     for name in _NAMES:
         define("torchvision", name, "default", _refusing(name))
