@@ -9,7 +9,7 @@ from typing import Any
 from .._autograd.engine import STEPS, PassingStep, steps
 from .._autograd.grad_mode import LOCAL
 from .._tensor.tensor import Tensor
-from ..ops.aten_overloads import call_of_row
+from ..ops.aten_overloads import call_of_row, operator_name
 from ..ops.spec import Op, aten
 from .dispatch_modes import COMPOSITES, ask, ask_operator, unseen
 
@@ -119,13 +119,18 @@ _WHOLE_ROWS = frozenset((
 
 
 def whole_row(op: Op, values: Sequence[Any]) -> Any:
-    """What a mode makes of a row in Python; NotImplemented for one that it sees in parts."""
-    if op.base_name not in _WHOLE_ROWS:
+    """What a mode makes of a row in Python; NotImplemented for one that it sees in parts.
+
+    Inference makes parts of none: it is autograd's layer that torch splits operators in.
+    """
+    if op.base_name not in _WHOLE_ROWS and not LOCAL.inference:
+        return NotImplemented
+    if op.base_name == "contiguous" and values[0].is_contiguous():
         return NotImplemented
     recorded = (isinstance(v, Tensor) and v._fn is not None for v in values)
     if LOCAL.grad and any(recorded):
         return NotImplemented
-    call = call_of_row(op, "", values)
+    call = None if operator_name(op) is None else call_of_row(op, "", values)
     return NotImplemented if call is None else ask_operator(*call)
 
 

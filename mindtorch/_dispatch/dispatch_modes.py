@@ -218,7 +218,7 @@ WHOLE.update(
 
 def in_parts(op: Op, args: Sequence[Any]) -> Any:
     """A row's result of the operators that torch makes it of; NotImplemented for others."""
-    composite = COMPOSITES.get(op.name)
+    composite = None if LOCAL.inference else COMPOSITES.get(op.name)
     return NotImplemented if composite is None else composite(*args)
 
 
@@ -229,7 +229,7 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     """
     if op.name == "_to_copy":
         return namespace("aten")._to_copy.default, *_copied(*args)
-    if op.name == "matmul" and args[1].dim() == 1 and args[0].dim() <= 2:
+    if op.name == "matmul" and args[1].dim() == 1 and args[0].dim() <= 2 and not LOCAL.inference:
         packet = namespace("aten").mv if args[0].dim() == 2 else namespace("aten").dot
         return packet.default, tuple(args), {}
     if op.name == "squeeze" and isinstance(args[1], tuple) and len(args[1]) == 1:

@@ -793,6 +793,14 @@ def states_by_name(t):
     return states.get_state_dict(model, t.optim.SGD(model.parameters(), 0.1))
 
 
+def names_registered(t):
+    names, module = [], t.nn.modules.module
+    hook = module.register_module_parameter_registration_hook(lambda m, n, p: names.append(n))
+    t.nn.Linear(2, 2, bias=False)
+    hook.remove()
+    return names
+
+
 def leaf(t):
     return t.arange(1.0, 7).view(2, 3).requires_grad_()
 
@@ -807,6 +815,8 @@ def leaf(t):
         lambda t: t.empty(2, 2, 3).expand(2, 2, 3).dim_order(ambiguity_check=True),
         lambda t: t.empty(1, 2, 3, 4).dim_order(ambiguity_check=[t.contiguous_format]),
         lambda t: t.inference_mode()(lambda: t.ones(2))()._version,
+        lambda t: t.inference_mode()(lambda: t.nn.GRU(2, 3)(t.ones(1, 2))[0].shape)(),
+        names_registered,
         lambda t: warned(lambda: len(t.utils.data.DataLoader(range(4), num_workers=999))),
         states_by_name,
         lambda t: t.distributed.init_process_group("unknown", rank=0, world_size=1),

@@ -368,6 +368,12 @@ IN_ORDER = (
     "x.transpose(0, 1).reshape(-1)", "t.where(x > 0, x, 0.0)", "x.squeeze(0)", "t.nn.Linear(2, 2)",
     "t.stack([x, x]).sum().backward()", "[o.step(), o.zero_grad()]", "t.nn.BatchNorm1d(4)(x)",
     "1 - x.detach()", "x[t.tensor([0, 1])].sum().backward()",
+    *(f"t.inference_mode()(lambda: [{calls}])()" for calls in (
+        "x.reshape(16), x.flatten(), x.chunk(2), t.where(x > 0, x, 0.0), x.expand_as(x)",
+        "t.einsum('ij,kj->ik', x, x), m(x), x @ x, x @ x[0], F.conv2d(x[None, None], w)",
+        "F.softmax(x, -1), F.layer_norm(x, (4,)), F.dropout(x), F.gelu(x), [v.contiguous() for v in (x, x.t())]",
+        "F.scaled_dot_product_attention(x[None], x[None], x[None]), F.cosine_similarity(x, x)",
+    )),
 )  # fmt: skip
 
 

@@ -240,8 +240,9 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
                 "created explicitly. To express 'weight' as a function of another Tensor, "
                 "compute the value in the forward() method."
             )
-        hooked = run_registration_hooks("parameter_registration", self, name, param)
-        self._parameters[name] = hooked
+        if param is not None:
+            param = run_registration_hooks("parameter_registration", self, name, param)
+        self._parameters[name] = param
 
     def _check_name(self, kind: str, name: int | str, registry: dict[str, Any]) -> None:
         if not isinstance(name, str):
