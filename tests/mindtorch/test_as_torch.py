@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import mindtorch
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SITE = ROOT / "mindtorch" / "_compat" / "torch_shim" / "site"
 
@@ -164,3 +166,12 @@ def test_exec_names_a_program_that_cannot_be_started(kind, tmp_path):
     done = _exec("--", name)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {name}: ")
+
+
+def test_operators_of_torchvision_are_declared():
+    from mindtorch._compat.torch_shim import torchvision
+
+    torchvision.declare_all()
+    boxes = mindtorch.tensor([[0.0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3]])
+    scores = mindtorch.tensor([0.9, 0.8, 0.7])
+    assert mindtorch.ops.torchvision.nms(boxes, scores, 0.5).tolist() == [0, 2]

@@ -217,6 +217,7 @@ class DistributedDataParallel(Module):
     def _average(self, bucket: list[Tensor]) -> None:
 
         with mindtorch.no_grad():
+            unused = self._unused(bucket)
             for parameter in bucket:
                 if parameter.grad is None:
                     parameter.grad = mindtorch.zeros_like(parameter)
@@ -227,6 +228,19 @@ class DistributedDataParallel(Module):
                 end = start + parameter.numel()
                 parameter.grad.copy_(flat[start:end].view(parameter.grad.shape))
                 start = end
+            for parameter in unused:
+                parameter.grad = None
+
+    def _unused(self, bucket: list[Tensor]) -> list[Tensor]:
+        """Parameters that took part on no rank: their gradients stay None, as in torch."""
+        import mindtorch.distributed as dist
+
+        if not self.find_unused_parameters:
+            return []
+        flags = [float(p.grad is not None) for p in bucket]
+        ranks = mindtorch.tensor(flags, device=bucket[0].device)
+        dist.all_reduce(ranks, group=self.process_group)
+        return [p for p, count in zip(bucket, ranks.tolist(), strict=True) if not count]
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -155,6 +155,7 @@ def unused(device: str) -> None:
         wrapped(torch.ones(1, 2)).sum().backward()
         if allowed:
             assert model["a"].weight.grad is not None
+            assert model["b"].weight.grad is None
             wrapped(torch.ones(1, 2)).sum().backward()
     try:
         wrapped(torch.ones(1, 2))
