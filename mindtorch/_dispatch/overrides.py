@@ -255,7 +255,8 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
             return kind._row_call(op, form, values)
     if any(hasattr(type(kind), "_row_call") for kind in kinds):
         return NotImplemented
-    args, kwargs = _as_composite(op, values)
+    spelling = getattr(type(kinds[0]), "_as_written", None)
+    args, kwargs = spelling(op, form, values) if spelling else _as_composite(op, values)
     is_layer = "nn" in op.places and _is_python(op)
     name = f"torch.nn.functional.{op.base_name}" if is_layer else ""
     return hand_over(_public(op, form), kinds, args, kwargs, name)
@@ -324,6 +325,10 @@ def hand_over_choice(op: Op, form: str, args: Sequence[Any], kwargs: dict[str, A
             break
         values.pop()
         places.pop()
+    kwargs = {name: v for name, v in kwargs.items() if v is not None or name != "out"}
+    spelling, rest = getattr(type(kinds[0]), "_as_written", None), op.schema.args[len(values) :]
+    if spelling and len(values) == len(places) and not kwargs and all(a.has_default for a in rest):
+        values, kwargs = spelling(op, form, (*values, *(a.default for a in rest)))
     return hand_over(_public(op, form), kinds, values, kwargs)
 
 

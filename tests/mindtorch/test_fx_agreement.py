@@ -70,6 +70,14 @@ FUNCTIONS = {
     "constants": lambda lib: lambda x: x + lib.tensor([1.0, 2.0, 3.0]),
     "lists": lambda lib: lambda x, y: lib.cat([x, y, x]).unbind()[1] * lib.stack([x, y]).sum(),
     "keywords": lambda lib: lambda x, scale=3, *, shift=1: x * scale + shift,
+    "names": lambda lib: (
+        lambda x: (
+            lib.chunk(x[None], 2, dim=-1)[0] + lib.flatten(x, start_dim=0)[:2].clamp(max=1),
+            lib.clamp(x, max=0.5) + lib.softmax(x, dim=0) * lib.max(x[None], dim=1)[0],
+            lib.split(x, 2, dim=0)[0] + lib.argmax(x, dim=0) + lib.reshape(x, shape=(3, 1)),
+            lib.narrow(x, dim=0, start=0, length=1) + lib.median(x, dim=0).values,
+        )
+    ),
     "attributes": lambda lib: lambda x: (x.T, x.shape, x.device, x.T.size(0)),
     "einsum": lambda lib: lambda x, y: lib.einsum("i,j->ij", x, y).topk(1).values,
 }
