@@ -110,7 +110,7 @@ def _where(condition: Tensor, self: Any, other: Any) -> Any:
 
 
 # Rows in Python that are one operator in torch, for tensors that record nothing.
-_WHOLE_ROWS = frozenset((
+WHOLE_ROWS = frozenset((
     "addr", "allclose", "aminmax", "block_diag", "bucketize", "celu", "clamp_max", "clamp_min",
     "diagonal_copy", "dist", "equal", "glu", "hardsigmoid", "histc", "multi_margin_loss",
     "pixel_shuffle", "pixel_unshuffle", "renorm", "rot90", "rsub", "searchsorted", "take",
@@ -123,7 +123,7 @@ def whole_row(op: Op, values: Sequence[Any]) -> Any:
 
     Inference makes parts of none: it is autograd's layer that torch splits operators in.
     """
-    if op.base_name not in _WHOLE_ROWS and not LOCAL.inference:
+    if op.base_name not in WHOLE_ROWS and not LOCAL.inference:
         return NotImplemented
     if op.base_name == "contiguous" and values[0].is_contiguous():
         return NotImplemented

@@ -16,6 +16,7 @@ from .._tensor.subclass import disabled_torch_function_impl, showing
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import namespace
 from ..ops.spec import Op
+from .composites import WHOLE_ROWS
 from .dispatch_modes import in_parts, operator_call
 
 
@@ -86,7 +87,7 @@ def _no_address(self: Tensor) -> int:
 
 
 def make_wrapper_subclass(
-    cls: type[Tensor], size: Sequence[int], strides: Sequence[int] | None = None,
+    cls: type[Tensor], size: Sequence[int] | None = None, strides: Sequence[int] | None = None,
     storage_offset: int = 0, *_: object, dtype: Dtype | None = None, layout: object = None,
     device: Device | str | None = None, requires_grad: bool = False, **_options: object,
 ) -> Tensor:  # fmt: skip
@@ -96,6 +97,8 @@ def make_wrapper_subclass(
     tensors that it wraps: NotImplementedError for `requires_grad`.
     """
     refuse_class(cls)
+    if size is None:
+        raise TypeError('_make_wrapper_subclass() missing 1 required positional arguments: "size"')
     if not hasattr(cls, "__torch_dispatch__"):
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     if requires_grad:
@@ -106,6 +109,7 @@ def make_wrapper_subclass(
     if "_row_call" not in cls.__dict__:
         members: dict[str, Any] = {
             "_row_call": staticmethod(_dispatching(cls)),
+            "_composites": WHOLE_ROWS,
             # Rows ask it, though the class may have switched `__torch_function__` off.
             "_geom": showing(TensorSlots.__dict__["_geom"]),
             "__getattribute__": object.__getattribute__,

@@ -87,7 +87,7 @@ class FunctionSchema:
     @cached_property
     def returns(self) -> list[Argument]:
         return [
-            Argument(r.name, r.type + "[]" * r.list, False, r.alias, False)
+            Argument(r.name, r.type + "[]" * r.list, False, r.alias, _writes(r, self._parts))
             for r in self._parts.returns
         ]
 
@@ -211,8 +211,13 @@ def _default_text(arg: SchemaArgument) -> str:
     return str(value)
 
 
+def _writes(result: Return, schema: Schema) -> bool:
+    """Whether a result is an argument that the operator writes to."""
+    return any(a.alias == result.alias and a.writes for a in schema.args)
+
+
 def _result(result: Return, schema: Schema) -> str:
-    writes = any(a.alias == result.alias and a.writes for a in schema.args)
+    writes = _writes(result, schema)
     name = f" {result.name}" if result.name else ""
     return _marked(result.type, result.alias, writes) + "[]" * result.list + name
 

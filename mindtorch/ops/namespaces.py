@@ -7,11 +7,13 @@ defined is an AttributeError, as in torch.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from typing import Any
 
+from .._tensor.loading import load
 from .._tensor.subclass import DOOR
 from .._tensor.text_files import text_beside
 from .function_schema import FunctionSchema, function_schema
@@ -179,6 +181,7 @@ class _OpNamespace:
     def __getattr__(self, name: str) -> OpOverloadPacket:
         if name.startswith("__"):
             raise AttributeError(name)
+        load()  # an operator may be the first thing that a program asks for
         run = _aten(name) if self.name == "aten" else _defined(self.name, name)
         if run is None and self.name == "aten":
             run = next(filter(None, (find(name) for find in REFUSING)), None)
@@ -189,6 +192,7 @@ class _OpNamespace:
         return entry
 
     def __dir__(self) -> list[str]:
+        load()
         if self.name == "aten":
             return sorted({op.partition(".")[0] for op in OPS})
         return sorted(DEFINED.get(self.name, ()))
@@ -228,6 +232,11 @@ def declarations() -> dict[str, str]:
     return {line.partition("(")[0]: line for line in lines}
 
 
+def _writing(text: str) -> str:
+    """A declaration of the form that writes to its first tensor."""
+    return re.sub(r"Tensor(\(a\))? self", "Tensor(a!) self", text, count=1)
+
+
 def _schema_of_row(overload: OpOverload) -> FunctionSchema:
     """A row's schema in the words of one of torch's overloads."""
     name, kind = overload.overloadpacket.__name__, overload._overloadname
@@ -237,19 +246,19 @@ def _schema_of_row(overload: OpOverload) -> FunctionSchema:
         end = "" if kind == "default" else f".{kind}"
         text = declarations().get(f"{name}{end}")
         if text is None and plain != name and f"{plain}{end}" in declarations():
-            text = declarations()[f"{plain}{end}"].replace("Tensor self", "Tensor(a!) self", 1)
-            text = f"{name}{text.removeprefix(plain)}"
+            text = _writing(f"{name}{declarations()[f'{plain}{end}'].removeprefix(plain)}")
         if text is None:
             raise AttributeError(f"{overload} has no schema: it is no row")
         alias = "(a!)" * (plain != name)
+        if name == "detach":  # a view
+            alias, text = "(a)", text.replace("Tensor self", "Tensor(a) self")
         return function_schema("aten", f"{text} -> Tensor{alias}")
     _, _, rest = row.text.partition("(")
     rest = rest.replace("Tensor|Scalar", "Scalar" if kind == "Scalar" else "Tensor")
     if kind == "Scalar":  # which takes alpha by position too
         rest = rest.replace("*, Scalar alpha", "Scalar alpha")
     if plain != name:
-        rest = rest.replace("Tensor self", "Tensor(a!) self", 1)
-        rest = rest.rpartition("->")[0] + "-> Tensor(a!)"
+        rest = _writing(rest).rpartition("->")[0] + "-> Tensor(a!)"
     end = "" if kind == "default" else f".{kind}"
     return function_schema("aten", f"{name}{end}({rest}")
 

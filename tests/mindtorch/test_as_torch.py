@@ -119,7 +119,7 @@ print(json.dumps(importlib.util.find_spec("torch_npu") is not None))
 
 
 def test_exec_runs_a_program_and_leaves_with_its_code():
-    code = "import torch, sys; hasattr(torch, 'no_such_name'); sys.exit(7)"
+    code = "import torch, sys; torch.ops.aten.add; hasattr(torch, 'no_such_name'); sys.exit(7)"
     done = _exec("--absent", "-", "--", sys.executable, "-c", code)
     assert done.returncode == 7
     assert "1 torch.no_such_name" in done.stderr

@@ -138,3 +138,57 @@ def test_numbers_are_read_through_the_class():
         return said
 
     assert story(mindtorch) == story(torch)
+
+
+def corrected(lib):
+    """What `return_and_correct_aliasing` and its kin make of a class that keeps its own kind."""
+    tools, tree = lib.utils._python_dispatch, lib.utils._pytree
+
+    class Kept(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return lib.Tensor._make_wrapper_subclass(cls, inner.shape, strides=inner.stride())
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __tensor_flatten__(self):
+            return ["inner"], None
+
+        @classmethod
+        def __tensor_unflatten__(cls, inner, context, size, stride):
+            return cls(inner["inner"])
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            plain = tree.tree_map_only(Kept, lambda k: k.inner, (args, kwargs or {}))
+            out = tree.tree_map_only(lib.Tensor, Kept, func(*plain[0], **plain[1]))
+            return tools.return_and_correct_aliasing(func, args, kwargs, out)
+
+    x, t = Kept(lib.arange(6.0).view(2, 3)), lib.ops.aten.t.default
+    yield x.add_(1) is x, x.inner.tolist(), x.trace().inner.tolist()
+    for view in (x.view(6), x.t(), x.unbind(0)[1], x.split(1)[1], x[0], x.detach()):
+        yield type(view).__name__, view.inner.tolist()
+    yield tools.transform_subclass(x, lambda name, inner: inner * 2).inner.tolist()
+    for bad in (
+        lambda: tools.transform_subclass(x, lambda name, inner: inner[0]),
+        lambda: tools.transform_subclass(x, lambda name, inner: inner.t().contiguous().t()),
+        lambda: tools.return_and_correct_aliasing(t, (x,), {}, lib.ones(3, 2)),
+        lambda: tools.return_and_correct_aliasing(t, [x], {}, x),
+        lambda: lib.Tensor._make_wrapper_subclass(Kept),
+    ):
+        with pytest.raises((AssertionError, TypeError)) as error:
+            bad()
+        yield str(error.value).partition("and output")[0].replace("mindtorch", "torch")
+    aten = lib.ops.aten
+    for overload in (aten.detach.default, aten.t_.default, aten.add_.Tensor, aten.add.Tensor):
+        returned = overload._schema.returns[0]
+        yield str(overload._schema), overload.is_view, returned.is_write
+    with tools.BaseTorchDispatchMode() as mode:
+        with tools._disable_current_modes() as modes:
+            yield modes == [mode], tools._get_current_dispatch_mode(), x.sum().inner.item()
+        yield tools._get_current_dispatch_mode() is mode, tools.is_in_torch_dispatch_mode(False)
+
+
+def test_views_and_writes_of_a_wrapper_are_corrected():
+    assert list(corrected(mindtorch)) == list(corrected(torch))
