@@ -75,7 +75,6 @@ WHY = {
     "_inductor": "mindtorch has no compiler",
     "_subclasses": "mindtorch has no fake tensors; the meta device computes shapes",
     "ao": "mindtorch has quantisation of modules in eager mode, not this",
-    "_ops": "mindtorch's operators are torch.ops and torch.library",
     "_prims_common": "mindtorch has no primitives of a compiler",
     "cuda": "mindtorch has no CUDA device",
     "distributed": "mindtorch has process groups and DistributedDataParallel, not this",

@@ -311,7 +311,8 @@ class AtenRecorder(GraphRecorder):
         return super().traced(metas, node, device)
 
     def written(self, tensor: Tensor, node: Node) -> None:
-        node.meta["metas"] = self.metas_of(tensor)
+        node.meta["metas"] = metas = self.metas_of(tensor)
+        node.meta["tensor_meta"] = _extract_tensor_metadata(metas[0])
         super().written(tensor, node)
 
     def argument(self, value: object) -> object:

@@ -345,10 +345,16 @@ class GraphRecorder(TorchFunctionMode):
         inside = isinstance(tensor, TracedTensor) and tensor._node.graph is self.graph
         if self.nested is not None and not inside:
             raise UntraceableFunction("a function writes to a tensor around it")
+        self.note_value(tensor, node)
         if isinstance(tensor, TracedTensor):
             tensor._node = node
         else:
             self.lifted[id(tensor)] = tensor, node
+
+    def note_value(self, tensor: Tensor, node: Node) -> None:
+        """Keep what is known of a tensor in its node."""
+        value = default_mode().stand_in(self.metas_of(tensor)[0], tensor._geom.device)
+        node.meta.setdefault(self.value_key, value)
 
     def getitem(self, node: Node, at: int) -> Node:
         """The node of one of several results."""

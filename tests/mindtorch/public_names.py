@@ -37,7 +37,6 @@ INTERNAL = (
 # lightning, kornia, tensordict, fastai, torch_geometric, ultralytics ask for these names.
 ASKED_FOR = {
     "_inductor": "cudagraph_mark_step_begin list_mode_options",
-    "_ops": "HigherOrderOperator",
     "_prims_common": "is_contiguous_or_false",
     "distributed._composable": "",
     "distributed._composable.fsdp": "FSDPModule fully_shard",

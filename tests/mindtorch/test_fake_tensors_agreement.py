@@ -108,10 +108,12 @@ def story(lib):
         seen.append(guards.TracingContext.try_get() is not None)
         return module.forward
 
-    lib.compile(lambda x: (x + 1).relu(), backend=backend)(lib.ones(3))
+    lib.compile(lambda x: (x + 1).relu().add_(1), backend=backend)(lib.ones(3))
     yield seen, guards.TracingContext.try_get()
-    program = lib.export.export(lib.nn.ReLU(), (lib.ones(2, 3),))
+    program = lib.export.export(lib.nn.ReLU(inplace=True), (lib.ones(2, 3),))
     yield [(n.meta.get("val"), n.meta.get("tensor_meta")) for n in program.graph.nodes]
+    operators = import_module(f"{lib.__name__}._ops")
+    yield [isinstance(n.target, operators.OpOverload) for n in program.graph.nodes]
     module = lib.fx.symbolic_trace(lambda x: x.relu().sum(0))
     prop(module, mode).propagate(lib.ones(2, 3))
     yield [(n.meta.get("val"), n.meta.get("tensor_meta")) for n in module.graph.nodes]

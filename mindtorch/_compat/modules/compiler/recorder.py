@@ -298,6 +298,8 @@ class DynamoRecorder(GraphRecorder):
     def written(self, tensor: Tensor, node: Node) -> None:
         if node.op == "call_function":  # `a += b` gives a variable; a method's result is another
             super().written(tensor, node)
+        else:
+            self.note_value(tensor, node)
 
     def break_graph(self, func: Function | str | GraphBreak) -> None:
         name = getattr(func, "__name__", str(func))
