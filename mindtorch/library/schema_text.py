@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from .._tensor import dtype as dtypes
+from ..ops.function_schema import FunctionSchema, function_schema
+from ..ops.schema import SchemaError
 
 _TOKENS = re.compile(
     r"(?P<space>\s+)|(?P<arrow>->)|(?P<dots>\.\.\.)|(?P<string>\"[^\"]*\"|'[^']*')"
@@ -191,3 +193,15 @@ def check(text: str) -> None:
     else:
         reader.result()
     reader.expect("eof")
+
+
+def parse_schema(schema: str) -> FunctionSchema:
+    """The schema that a text says, `space::name(Tensor x) -> Tensor`; RuntimeError, in the words
+    of torch's parser, for another text, or for a type that operators here do not take."""
+    check(schema)
+    head, bracket, rest = schema.partition("(")
+    space, _, name = head.rpartition("::")
+    try:
+        return function_schema(space, name + bracket + rest)
+    except SchemaError as error:
+        raise RuntimeError(str(error)) from None

@@ -17,7 +17,9 @@ from .._tensor.tensor import Tensor
 from .schema import ArgKind, Return, Schema, SchemaArgument, parse
 
 # A schema's type as TorchScript calls it.
-_SCRIPT = {"SymInt": "int", "ScalarType": "int", "Scalar": "number"}
+_SCRIPT = {"SymInt": "int", "ScalarType": "int", "Scalar": "number", "Layout": "int",
+           "MemoryFormat": "int"}  # fmt: skip
+_NAMED = frozenset(("Device", "ScalarType"))  # a default of these is a name
 _NO_CAST = "#define PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details"
 
 
@@ -67,7 +69,10 @@ def _argument(arg: SchemaArgument) -> Argument:
     argument = Argument(arg.name, inner, arg.optional, arg.alias, arg.writes)
     if arg.kind is ArgKind.OPTIONAL_TENSORS:
         argument.type = "List[Optional[Tensor]]"
-    argument.default_value, argument._has_default = arg.default, arg.has_default
+    argument._has_default = arg.has_default
+    if arg.has_default:
+        one = arg.type.endswith("[]") and arg.size is None and isinstance(arg.default, int)
+        argument.default_value = arg.default if one or arg.type in _NAMED else _of_default(arg)
     argument.kwarg_only, argument.N = arg.keyword_only, arg.size
     return argument
 
@@ -76,7 +81,7 @@ class FunctionSchema:
     """What `op._schema` is."""
 
     def __init__(self, namespace: str, schema: Schema) -> None:
-        self.name: str = f"{namespace}::{schema.name}"
+        self.name: str = f"{namespace}::{schema.name}".removeprefix("::")
         self.overload_name: str = schema.overload
         self._parts = schema
 
@@ -202,6 +207,8 @@ def _argument_text(arg: SchemaArgument) -> str:
 
 def _default_text(arg: SchemaArgument) -> str:
     value = arg.default
+    if arg.size and isinstance(value, int):
+        value = (value,) * arg.size
     if isinstance(value, str):
         return value if arg.type == "ScalarType" else f'"{value}"'
     if isinstance(value, tuple):

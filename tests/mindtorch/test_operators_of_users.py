@@ -266,6 +266,25 @@ def test_schemas_are_read_and_refused_as_in_torch():
     agree(run)
 
 
+def test_a_text_is_parsed_as_a_schema():
+    def run(t):
+        said = []
+        for text in ("f() -> ()", "s::f.o(Tensor(a!) x, *, Scalar k=1, float y=2) -> Tensor(a!)",
+                     "f(SymInt[2] n=1, int[] m=[1,2], MemoryFormat? g=None) -> (Tensor r, int[])",
+                     "f", "f(Tensor x", "f(Foo x) -> Tensor", "f(int n) -> int more"):  # fmt: skip
+            try:
+                f = t._C.parse_schema(text)
+            except RuntimeError as error:
+                said.append(str(error))
+                continue
+            arguments = [(a.name, str(a.type), a.default_value, a.is_out) for a in f.arguments]
+            returned = [(r.name, str(r.type), r.is_write) for r in f.returns]
+            said.append((str(f), f.name, f.overload_name, arguments, returned, f.is_mutable))
+        return said
+
+    agree(run)
+
+
 def test_the_older_form_of_impl_and_autocast_are_torchs():
     def run(t):
         library = t.library.Library("impl_older", "FRAGMENT")

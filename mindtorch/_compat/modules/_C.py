@@ -25,6 +25,7 @@ from mindtorch._tensor.loading import load
 from mindtorch._tensor.slots import TensorSlots as TensorBase
 from mindtorch._tensor.subclass import disabled_torch_function_impl as _disabled_torch_function_impl
 from mindtorch._tensor.tensor import Tensor
+from mindtorch.library.schema_text import parse_schema as parse_schema
 from mindtorch.nn.modules._conversion import _parse_to
 from mindtorch.ops.namespaces import Tag as Tag
 from mindtorch.ops.rows.matrix.decompositions import _LinAlgError as _LinAlgError
