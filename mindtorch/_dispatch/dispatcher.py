@@ -18,7 +18,7 @@ from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey
 from .plans import CallPlan
-from .profiled_names import profiled_names
+from .profiled_names import profiled_args, profiled_names
 
 AUTOGRAD = int(DispatchKey.Autograd)
 FUNCTIONALIZE = int(DispatchKey.Functionalize)
@@ -56,7 +56,7 @@ def _timed(op: Op, args: Sequence[Any], run: Callable[[], Any], end: str = "") -
         names = (op.base_name + end,) if end else profiled_names(op, args)
         for note in profilers:
             for name in reversed(names):
-                note(f"aten::{name}", start, stop, args)
+                note(f"aten::{name}", start, stop, profiled_args(op, name, args))
 
 
 def _layers(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:

@@ -67,6 +67,15 @@ def _product(left: Any, right: Any) -> str:
     return "bmm" if right.dim() > 2 else "mm"
 
 
+def profiled_args(op: Op, name: str, args: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of one of a call's nested operators, of which a profiler notes the shapes."""
+    if op.base_name != "linear" or name == "linear":
+        return args
+    input, weight, bias = args
+    transposed = weight.detach().t()
+    return (bias, input, transposed, 1, 1) if name == "addmm" else (input, transposed)
+
+
 def profiled_names(op: Op, args: Sequence[Any]) -> Sequence[str]:
     """The nested operators of a call, without `aten::`."""
     name = op.base_name
@@ -76,7 +85,7 @@ def profiled_names(op: Op, args: Sequence[Any]) -> Sequence[str]:
         fused = args[2] is not None and args[0].is_contiguous()
         return ("linear", "addmm") if fused else ("linear", "matmul", "mm")
     if name == "_linear_backward":
-        return ("mm",)
+        return ("mm",) * sum(args[3][:2])
     if name == "convolution" and LOCAL.task is None:
         return f"conv{args[1].dim() - 2}d", "convolution", "_convolution"
     return _NESTED.get(name, name).split()

@@ -17,7 +17,8 @@ class profile(_profile):  # noqa: N801 - torch's name
 
     def __init__(self, enabled: bool = True, **options: Any):
         super().__init__(record_shapes=options.get("record_shapes", False))
-        self.enabled = enabled
+        self.enabled, self.entered = enabled, False
+        self.profiler = self  # it has averages, none at first, before it is entered
 
     @property
     def function_events(self) -> EventList:
@@ -40,6 +41,7 @@ class profile(_profile):  # noqa: N801 - torch's name
     def __enter__(self) -> profile:
         if not self.enabled:
             return cast("profile", None)  # as torch's
+        self.entered = True
         super().__enter__()
         return self
 

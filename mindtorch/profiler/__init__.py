@@ -239,6 +239,8 @@ class profile:  # noqa: N801 - torch's name
 
     def stop(self) -> None:
         """End the last step."""
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before stopping trace")
         recorded = self._end()
         if recorded and self.on_trace_ready is not None:
             self.on_trace_ready(self)
@@ -280,18 +282,25 @@ class profile:  # noqa: N801 - torch's name
 
     def events(self) -> EventList:
         """The ranges, in order of their starts; one around others is before them."""
-        by_start = sorted(self._recording.events, key=lambda e: (e.start, -e.duration))
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before accessing events")
+        by_start = sorted(self._recording.events, key=lambda e: (e.start, -e.duration, -e.id))
         return EventList(by_start)
 
     def key_averages(self, group_by_input_shape: bool = False, **_: object) -> EventList:
         """The ranges by name, or by name and shapes of inputs."""
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before getting key averages")
         return self.events().key_averages(group_by_input_shape)
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the ranges as a trace."""
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before exporting chrome trace")
         self.events().export_chrome_trace(path)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Nothing: traces hold ranges only."""
+        """Nothing: traces hold ranges only; AttributeError for what is no str."""
+        value.replace('"', '\\"')
 
     add_metadata_json = add_metadata

@@ -175,6 +175,8 @@ class EventList(list[Any]):
     def table(self, sort_by: str | None = None, row_limit: int = 100, **_: object) -> str:
         """A table of names, times and calls, as torch's; `sort_by` is a field of the averages."""
         rows = list(self.key_averages())
+        if not rows:
+            return ""
         if sort_by is not None:
             rows.sort(key=lambda a: getattr(a, sort_by), reverse=True)
         mine = sum(a.self_cpu_time_total for a in rows)
@@ -193,8 +195,9 @@ class EventList(list[Any]):
         """Write the ranges as a trace that chrome://tracing and Perfetto open."""
         events = [
             {"name": e.name, "ph": "X", "ts": e.start, "dur": e.duration, "pid": os.getpid(),
-             "tid": e.thread}
-            for e in self
+             "tid": e.thread, "cat": "user_annotation" if e.is_user_annotation else "cpu_op",
+             "args": {"External id": e.id, "Ev Idx": at}}
+            for at, e in enumerate(self)
         ]  # fmt: skip
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"schemaVersion": 1, "traceEvents": events}, file)

@@ -395,7 +395,9 @@ def test_a_profiler_sees_nodes_of_the_backward_pass_and_steps_of_optimizers():
 
 REFUSED = (
     "t.ones(2, 10).split([3, 3], -1)", "t.ones(2, 10).split([3, 3], 1)",
-    "t.profiler.schedule(wait=-1, warmup=0, active=0)",
+    "t.profiler.schedule(wait=-1, warmup=0, active=0)", "t.profiler.profile().events()",
+    "t.profiler.profile().key_averages()", "t.profiler.profile().stop()",
+    "t.profiler.profile().add_metadata('k', 3)",
     "F.embedding_bag(t.tensor([[0]]), t.ones(2, 2), mode='max', sparse=True)",
     "F.embedding_bag(t.tensor([[0]]), t.ones(2, 2), mode='max', scale_grad_by_freq=True)",
     "F.interpolate(t.ones(1, 1, 4, 4), 2, mode='lanczos')",

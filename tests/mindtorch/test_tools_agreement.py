@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import json
 
 import pytest
 from agreement import agree
@@ -123,6 +124,23 @@ def test_profilers_see_composites_once():
             counts = {e.key: e.count for e in prof.key_averages()}
             seen.append((text, [counts.get(f"aten::{name}") for name in names.split()]))
         return seen
+
+    agree(run)
+
+
+def test_profilers_note_shapes_of_products_and_kinds_of_ranges(tmp_path):
+    names = {"aten::addmm", "aten::linear", "aten::mm", "layers"}
+
+    def run(t):
+        with t.profiler.profile(record_shapes=True) as prof, t.profiler.record_function("layers"):
+            (t.nn.Linear(4, 2)(t.nn.functional.linear(t.ones(3, 5), t.ones(4, 5)))).sum().backward()
+        prof.export_chrome_trace(str(tmp_path / t.__name__))
+        trace = json.loads((tmp_path / t.__name__).read_text())["traceEvents"]
+        kinds = {(e["name"], e["cat"], "Ev Idx" in e["args"]) for e in trace if e["name"] in names}
+        shapes = [
+            str(e.input_shapes) for e in prof.events() if e.name in ("aten::addmm", "aten::linear")
+        ]
+        return sorted(kinds), shapes, sum(e.name == "aten::mm" for e in prof.events())
 
     agree(run)
 
