@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._autograd.grad_mode import LOCAL
 from ..ops.aten_overloads import operator_name
@@ -67,12 +67,18 @@ def _product(left: Any, right: Any) -> str:
     return "bmm" if right.dim() > 2 else "mm"
 
 
+class _Shaped(NamedTuple):
+    """What a profiler reads of a tensor that the call itself does not make."""
+
+    shape: Sequence[int]
+
+
 def profiled_args(op: Op, name: str, args: Sequence[Any]) -> Sequence[Any]:
     """The arguments of one of a call's nested operators, of which a profiler notes the shapes."""
     if op.base_name != "linear" or name == "linear":
         return args
     input, weight, bias = args
-    transposed = weight.detach().t()
+    transposed = _Shaped(weight.shape[::-1])
     return (bias, input, transposed, 1, 1) if name == "addmm" else (input, transposed)
 
 
