@@ -572,33 +572,6 @@ def _module_name(func: Callable[..., Any]) -> str:
     return f"torch.{getattr(func, '__name__', func)}"
 
 
-def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """The functions and methods that classes may take over, by the module or class they are in."""
-    from importlib import import_module
-
-    table: dict[Any, list[Callable[..., Any]]] = {}
-    for place in ("", ".nn.functional", ".linalg", ".fft", ".special"):
-        module = import_module(f"mindtorch{place}")
-        public = [getattr(module, n) for n in dir(module) if not n.startswith("_")]
-        table[module] = [f for f in public if _is_overridable(f)]
-    members = [getattr(Tensor, name) for name in dir(Tensor) if not name.startswith("__")]
-    table[Tensor] = [f for f in members if callable(f)]
-    return table
-
-
-def _is_overridable(function: Any) -> bool:
-    return callable(function) and not isinstance(function, type)
-
-
-def get_ignored_functions() -> set[Callable[..., Any]]:
-    """Functions that no class takes over: they take no tensors."""
-    from importlib import import_module
-
-    module = import_module("mindtorch")
-    names = ("is_grad_enabled", "set_grad_enabled", "manual_seed", "seed", "get_default_dtype")
-    return {getattr(module, name) for name in names}
-
-
 def enable_reentrant_dispatch() -> AbstractContextManager[None]:
     """A context without effect: functions may always call functions."""
     from contextlib import nullcontext

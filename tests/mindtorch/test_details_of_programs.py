@@ -6,6 +6,7 @@ text, and numbers of tensors to four digits. `dev` is the device.
 
 import copy
 import importlib
+import inspect
 import io
 import pickle
 import warnings
@@ -274,10 +275,24 @@ def test_a_dispatch_mode_may_change_results(dev):
 
 
 def test_overridable_functions_are_listed():
-    table = mindtorch.overrides.get_overridable_functions()
-    assert mindtorch.nn.functional.relu in table[mindtorch.nn.functional]
-    assert mindtorch.Tensor.add in table[mindtorch.Tensor]
-    assert mindtorch.is_grad_enabled in mindtorch.overrides.get_ignored_functions()
+    def run(t):
+        functional, method = t.nn.functional, t.Tensor
+        table, ignored = (
+            t.overrides.get_overridable_functions(),
+            t.overrides.get_ignored_functions(),
+        )
+        stand_ins = t.overrides.get_testing_overrides()
+        asked = (t.add, t.zeros, t.is_grad_enabled, t.linalg.norm, functional.relu, method.add,
+                 method.new_zeros, method.add_, method.__getitem__, method.__add__,
+                 method.shape.__get__)  # fmt: skip
+        listed = [any(f in functions for functions in table.values()) for f in asked]
+        signatures = [inspect.signature(stand_ins[f]) for f in (functional.conv2d, method.backward)]
+        names = [list(s.parameters) for s in signatures]
+        return listed, [f in stand_ins for f in asked], [f in ignored for f in asked], names
+
+    assert run(mindtorch) == run(torch)
+    stand_in = mindtorch.overrides.get_testing_overrides()[mindtorch.Tensor.sum]
+    assert stand_in(1, dim=2) == -1
 
 
 def test_batch_norms_forget_their_statistics_for_functions():

@@ -1,5 +1,10 @@
 """torch.overrides: tensors of other classes in torch's functions, and modes that see calls."""
 
+from mindtorch._dispatch.overridable import (
+    get_ignored_functions,
+    get_overridable_functions,
+    get_testing_overrides,
+)
 from mindtorch._dispatch.overrides import (
     BaseTorchFunctionMode,
     DisableTorchFunction,
@@ -7,8 +12,6 @@ from mindtorch._dispatch.overrides import (
     TorchFunctionMode,
     enable_reentrant_dispatch,
     get_default_nowrap_functions,
-    get_ignored_functions,
-    get_overridable_functions,
     handle_torch_function,
     has_torch_function,
     has_torch_function_unary,
@@ -21,7 +24,7 @@ from mindtorch._dispatch.overrides import (
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
            "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions",
-           "get_ignored_functions", "get_overridable_functions",
+           "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
            "handle_torch_function", "has_torch_function", "has_torch_function_unary",
            "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
            "resolve_name", "wrap_torch_function"]  # fmt: skip
