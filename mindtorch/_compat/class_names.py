@@ -8,6 +8,8 @@ def class_name(value: object) -> str:
     kind = type(value)
     if kind.__name__ in _OF_TORCH and kind.__module__.partition(".")[0] in ("mindtorch", "torch"):
         return f"torch.{kind.__name__}"
+    if kind.__module__.endswith(".func._batched"):  # no class of its own in torch
+        return "Tensor"
     if kind.__module__ == "builtins" or kind.__flags__ & _HEAP_TYPE:
         return kind.__name__
     return f"{kind.__module__}.{kind.__name__}"

@@ -14,7 +14,8 @@ from textwrap import indent
 from typing import Any, NoReturn
 
 from .._autograd.grad_mode import LOCAL
-from .._compat.missing_args import refuse_missing
+from .._compat.argument_errors import explained_here
+from .._compat.missing_args import Missing, refuse_missing
 from .._dispatch import plans
 from .._functional.printing import TRANSFORMED
 from .._tensor.geometry import Geometry, geometry
@@ -103,7 +104,10 @@ class BatchedTensor(Tensor):
 
     @classmethod
     def _row_call(cls, op: Op, form: str, raw: Sequence[Any]) -> Any:
-        refuse_missing(op, tuple(raw))
+        if Missing in map(type, raw):
+            if error := explained_here():
+                raise error
+            refuse_missing(op, tuple(raw))
         return call_inplace(op, raw) if form in ("inplace", "augmented") else call(op, raw)
 
     # Where gradients go is asked of the whole batch, by those that know of it.
