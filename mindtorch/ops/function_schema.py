@@ -214,8 +214,14 @@ def _default_text(arg: SchemaArgument) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"
     if isinstance(value, float) or (arg.type == "float" and value.__class__ is int):
-        return f"{value:g}" + "." * (float(value).is_integer() and abs(value) < 1e6)
+        return float_text(value)
     return str(value)
+
+
+def float_text(value: float) -> str:
+    """A float with all its digits, `2.` and `0.10000000000000001`."""
+    text = f"{value:.17g}"
+    return text + "." * text.lstrip("-").isdigit()
 
 
 def _writes(result: Return, schema: Schema) -> bool:

@@ -11,8 +11,14 @@ import mindtorch
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 
 SOURCE = """
+from typing import Dict, List, Optional, Tuple
+
 def plus(x, n: int = 2):
     return x + n
+
+def many(x, m: str = "a", k: float = 0.1, j: float = 2, o: Optional[List[int]] = None,
+         d: Optional[Dict[str, lib.Tensor]] = None, b: bool = True) -> Tuple[int, lib.Tensor]:
+    return 1, x
 
 def branch(x):
     return x * 2 if x.sum() > 0 else x - 1
@@ -61,6 +67,7 @@ def story(lib, path):
             return type(error).__name__, str(error).splitlines()[0]
         return "accepted"
 
+    yield jit.script(scope["many"]).schema
     lib.manual_seed(0)
     net = scope["Net"]()
     scripted = jit.script(net)
@@ -85,7 +92,7 @@ def story(lib, path):
     buffer.seek(0)
     files = {"note": ""}
     loaded = jit.load(buffer, _extra_files=files)
-    yield loaded, lib.equal(loaded(two), layers(two))
+    yield loaded, lib.equal(loaded(two), layers(two)), files
     again = io.BytesIO()
     traced.save(str(path.with_name(f"{lib.__name__}.pt")))
     jit.save(traced, again)

@@ -236,8 +236,9 @@ def load(
         raise ValueError(f"The provided filename {f} does not exist")
     archive = mindtorch.load(f, map_location=map_location, weights_only=False)
     if _extra_files is not None:
-        files = {name: archive["files"].get(name, "") for name in _extra_files}
-        _extra_files.update(files)
+        for name in _extra_files:
+            content = archive["files"].get(name, b"")
+            _extra_files[name] = content.encode() if builtins.isinstance(content, str) else content
     return archive["module"]
 
 

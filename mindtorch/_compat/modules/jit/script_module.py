@@ -10,9 +10,10 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args, get_origin
 
 from mindtorch.nn.modules.module import Module
+from mindtorch.ops.function_schema import float_text
 
 from . import state
 from .decisions import Decisions, call
@@ -194,8 +195,12 @@ class ScriptFunction:
         for parameter in signature.parameters.values():
             text = f"{_type_text(parameter.annotation)} {parameter.name}"
             default = parameter.default
-            parts.append(text if default is inspect.Parameter.empty else f"{text}={default!r}")
-        return f"{self.name}({', '.join(parts)}) -> {_type_text(signature.return_annotation)}"
+            parts.append(
+                text if default is inspect.Parameter.empty else f"{text}={_default_text(parameter)}"
+            )
+        result = _type_text(signature.return_annotation)
+        result = f"({result})" if result.startswith("(") else result
+        return f"{self.name}({', '.join(parts)}) -> {result}"
 
     @property
     def code(self) -> str:
@@ -222,11 +227,29 @@ class ScriptFunction:
         return f"<torch.jit.torch.jit.ScriptFunction object at {id(self):#x}>"
 
 
-def _type_text(annotation: object) -> str:
-    if annotation is inspect.Parameter.empty or annotation is inspect.Signature.empty:
+def _default_text(parameter: inspect.Parameter) -> str:
+    value = parameter.default
+    if isinstance(value, str):
+        return f'"{value}"'
+    if parameter.annotation is float and value is not None:
+        return float_text(value)
+    return str(value)
+
+
+def _type_text(annotation: Any) -> str:
+    """An annotation in the words of a schema: `int?`, `Tensor[]`, `Dict(str, int)`."""
+    if annotation is inspect.Parameter.empty:
         return "Tensor"
+    parts = [_type_text(part) for part in get_args(annotation) if part is not type(None)]
+    origin = get_origin(annotation)
+    if origin is list:
+        return f"{parts[0]}[]"
+    if origin in (tuple, dict):
+        return ("Dict" if origin is dict else "") + f"({', '.join(parts)})"
+    if len(parts) == 1 and type(None) in get_args(annotation):
+        return f"{parts[0]}?"
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return {"torch.Tensor": "Tensor"}.get(name, name) or str(annotation)
+    return {"torch.Tensor": "Tensor", "device": "Device"}.get(name, name) or str(annotation)
 
 
 ScriptFunction.__module__, ScriptFunction.__qualname__ = "mindtorch.jit", "torch.jit.ScriptFunction"
