@@ -252,8 +252,10 @@ def test_a_dispatch_mode_sees_operators_below_autograd(dev):
         with Log() as log:
             y = (x * x).neg()
             y.mul_(2.0)
-        z = x + 1
-        return log.calls, y, y.requires_grad, z
+        z, w = x + 1, t.full((3, 2), 0.5, device=dev, requires_grad=True)
+        with Log():
+            t.nn.functional.linear(x, w, w[:, 0]).sum().backward()
+        return log.calls, y, y.requires_grad, z, w.grad, x.grad
 
     agree(dev, run)
 

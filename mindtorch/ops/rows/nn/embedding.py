@@ -206,7 +206,7 @@ def _linear_grad(
     if weight.ndim == 2:
         # Three products of numpy in one call; no other device has a kernel. It takes the input
         # too, and so would be differentiable by it where the gradient is not.
-        if input.is_cpu and needs[1]:
+        if (input.is_cpu or aten._watched()) and needs[1]:  # modes see its parts
             return aten._linear_backward(grad, input, weight, needs)
         return *_products(grad, input, weight, needs), grad if needs[2] else None
     flow = aten.unsqueeze(grad, -1)  # a vector: its product has one dim less
