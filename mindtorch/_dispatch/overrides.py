@@ -40,9 +40,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 PUBLISHED: dict[str, Callable[[Op], Any]] = {}
 
 
-def overriding(args: Iterable[Any]) -> list[Any]:
+_DEEPEST = 64  # lists within lists; one that holds itself has no end
+
+
+def overriding(args: Iterable[Any], depth: int = 0) -> list[Any]:
     """The arguments whose classes want the call, those of subclasses first; once per class."""
-    if SUBCLASS.off:
+    if SUBCLASS.off or depth > _DEEPEST:
         return []
     handlers: dict[type, Any] = {}
     for arg in args:
@@ -51,7 +54,7 @@ def overriding(args: Iterable[Any]) -> list[Any]:
             if arg._geom.__class__ is Marked:
                 arg._geom = arg._geom.plain
         elif kind is tuple or kind is list:
-            for inner in overriding(arg):
+            for inner in overriding(arg, depth + 1):
                 handlers.setdefault(type(inner), inner)
         elif kind not in handlers and _overrides(kind):
             handlers[kind] = arg

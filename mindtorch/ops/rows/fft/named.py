@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from ...._tensor.device import DeviceLike
 from ...rules import wrap_dims
 from ...words import *
@@ -243,15 +241,6 @@ _OVER = "Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None"
 _PLANE = "Tensor self, int[1]? s=None, int[1]? dim=[-2, -1], str? norm=None"
 
 
-def _laid_out(name: str) -> Callable[..., Any]:
-    """torch's function with its result contiguous: its library leaves other strides."""
-
-    def oracle(torch: ModuleType) -> Callable[..., Any]:
-        return lambda *args: getattr(torch.fft, name)(*args).contiguous()
-
-    return oracle
-
-
 def _row(
     name: str, params: str, body: Callable[..., Tensor], sample: Arg, size: int | tuple[int, int]
 ) -> None:
@@ -259,7 +248,7 @@ def _row(
         f"fft_{name}({params}) -> Tensor",
         body,
         samples=calls((sample,), (sample, size)),
-        oracle=_laid_out(name),
+        oracle=lambda torch: getattr(torch.fft, name),
         tolerance="composite",
         surface="fft",
         out="spectrum",
