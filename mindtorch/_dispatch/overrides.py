@@ -40,12 +40,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 PUBLISHED: dict[str, Callable[[Op], Any]] = {}
 
 
-_DEEPEST = 64  # lists within lists; one that holds itself has no end
+def overriding(args: Iterable[Any], seen: set[int] | None = None) -> list[Any]:
+    """The arguments whose classes want the call, those of subclasses first; once per class.
 
-
-def overriding(args: Iterable[Any], depth: int = 0) -> list[Any]:
-    """The arguments whose classes want the call, those of subclasses first; once per class."""
-    if SUBCLASS.off or depth > _DEEPEST:
+    `seen`: lists that were looked through already; one may hold itself.
+    """
+    if SUBCLASS.off:
         return []
     handlers: dict[type, Any] = {}
     for arg in args:
@@ -54,7 +54,11 @@ def overriding(args: Iterable[Any], depth: int = 0) -> list[Any]:
             if arg._geom.__class__ is Marked:
                 arg._geom = arg._geom.plain
         elif kind is tuple or kind is list:
-            for inner in overriding(arg, depth + 1):
+            seen = set() if seen is None else seen
+            if id(arg) in seen:
+                continue
+            seen.add(id(arg))
+            for inner in overriding(arg, seen):
                 handlers.setdefault(type(inner), inner)
         elif kind not in handlers and _overrides(kind):
             handlers[kind] = arg
