@@ -202,12 +202,12 @@ class BatchedTensor(Tensor):
         if LOCAL.derivatives:
             return TRANSFORMED[0](self)
         value, dim = vars(self).get("_source", (self._value, 0))
-        return wrapped_text("Batched", shown_level(self._level), repr(value), dim)
+        return wrapped_text("Batched", printed_level(self._level), repr(value), dim)
 
     __hash__ = Tensor.__hash__
 
 
-def shown_level(level: int) -> int:
+def printed_level(level: int) -> int:
     """The number of a level of vmap among all transforms that run."""
     return LOCAL.transforms.index(level) + 1 if level in LOCAL.transforms else level
 

@@ -31,7 +31,7 @@ from ._batched import (
     innermost,
     lifted,
     ordered,
-    shown_level,
+    printed_level,
     sizes,
     wrapped_text,
 )
@@ -157,7 +157,7 @@ def _layered_text(value: Tensor) -> str:
     levels = [n for n, level in enumerate(LOCAL.transforms, 1) if level in inside]
     inner, batches = value, []
     while isinstance(inner, BatchedTensor):
-        batches.append((shown_level(inner._level), inner))
+        batches.append((printed_level(inner._level), inner))
         inner = inner._value
     text = tensor_text(inner if None in inside else inner.detach())
     for level, batch in sorted([*((n, None) for n in levels), *batches], key=itemgetter(0)):

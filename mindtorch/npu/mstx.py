@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-_open: list[str] = []
+from itertools import count
+
+_numbers = count(1)
 
 
 def mark(message: str, stream: object = None, domain: str = "default") -> None:
@@ -11,8 +13,7 @@ def mark(message: str, stream: object = None, domain: str = "default") -> None:
 
 def range_start(message: str, stream: object = None, domain: str = "default") -> int:
     """A range begins; gives its number."""
-    _open.append(message)
-    return len(_open)
+    return next(_numbers)
 
 
 def range_end(range_id: int, domain: str = "default") -> None:

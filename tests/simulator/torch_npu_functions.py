@@ -120,10 +120,10 @@ print(rounded(quantised[0]), rounded(quantised[2]))
 show("npu_add_rms_norm_cast", *rows, draw(64, dtype=HALF))
 show("npu_rms_norm_quant", rows[0], draw(64, dtype=HALF), draw(64, dtype=HALF),
      torch.full((1,), 20.0).half().npu(), torch.zeros(1).to(torch.int8).npu())  # fmt: skip
-kept = torch_npu.npu_top_k_top_p(
+limited = torch_npu.npu_top_k_top_p(
     draw(4, 64), torch.full((4,), 0.9).npu(), torch.full((4,), 9).int().npu()
 )
-print(kept.isfinite().sum().item(), rounded(kept.masked_fill(kept.isinf(), 0)))
+print(limited.isfinite().sum().item(), rounded(limited.masked_fill(limited.isinf(), 0)))
 show("npu_group_norm_swish", draw(2, 4, 3, 3), 2, draw(4), draw(4))
 show("npu_attention_update", [draw(8), draw(8)], [draw(8, 16), draw(8, 16)], 0)
 show("npu_apply_rotary_pos_emb", *[draw(2, 3, 4, 128, dtype=HALF) for _ in range(2)],

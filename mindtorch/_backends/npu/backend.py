@@ -44,10 +44,8 @@ class NpuBackend:
         """The operator's call on the device."""
         device = _device(args, geoms)
         binder = Binder(op, args, geoms, device)
-        if binder.gives_lists(binder.choose()[0]):
-            return self._copy_then_write(op, args, geoms)
         binding = binder.bind()
-        if binding.call.inplace:
+        if binding.call.inplace or binder.gives_lists(binding.call):
             return self._copy_then_write(op, args, geoms)
         if binding.instead:
             return self._then_cast(op, args, geoms, binding.instead)

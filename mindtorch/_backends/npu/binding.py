@@ -133,7 +133,7 @@ class Binder:
         `inplace`: the destination is the first argument, and aclnnInplaceXxx is taken where it is
         there. RuntimeError in the documented form when there is none.
         """
-        call, bound = self.choose()
+        call, bound = self._choose()
         if inplace and not call.inplace:
             call, bound = self._inplace_form(call, bound)
         binding = LaunchBinding(bound, call)
@@ -164,7 +164,7 @@ class Binder:
         lists = (a.names[0] for a in call.args if isinstance(a, ListOf))
         return any(name in self.results for name in lists)
 
-    def choose(self) -> tuple[AclnnCall, BoundOp]:
+    def _choose(self) -> tuple[AclnnCall, BoundOp]:
         missing: list[str] = []
         for call in self.op.kernels.aclnn:
             if call.when is not None and not call.when(self.named):

@@ -180,22 +180,22 @@ def _layer(
     )
 
 
-_PARAMS, _GRADS = _WEIGHTS, tuple(f"to_{w}" for w in _WEIGHTS)
+_GRADS = tuple(f"to_{w}" for w in _WEIGHTS)
 _LSTM_TRACE = ("i", "g", "f", "o", "h", "c", "tanh_c")
 _layer(
     "lstm", 4, ("hx", "cx"), _LSTM_TRACE, _lstm_walk, _lstm_walk_back,
-    ("aclnnLSTM", "input", _PARAMS, ("hx", "cx"), None, _biased, 1, 0.0, True, False, False,
+    ("aclnnLSTM", "input", _WEIGHTS, ("hx", "cx"), None, _biased, 1, 0.0, True, False, False,
      "output", "hy", "cy", *((k,) for k in _LSTM_TRACE)),
-    ("aclnnLstmBackward", "input", ("hx", "cx"), _PARAMS, "d_output", "d_hy", "d_cy",
+    ("aclnnLstmBackward", "input", ("hx", "cx"), _WEIGHTS, "d_output", "d_hy", "d_cy",
      *((k,) for k in _LSTM_TRACE), None, _biased, 1, 0.0, True, False, False,
      (True, True, True, True), "to_input", "to_hx", "to_cx", _GRADS),
 )  # fmt: skip
 _GRU_TRACE = ("r", "z", "n", "hn", "h")
 _layer(
     "gru", 3, ("hx",), _GRU_TRACE, _gru_walk, _gru_walk_back,
-    ("aclnnGRU", "input", _PARAMS, "hx", None, _biased, 1, 0.0, True, False, False,
+    ("aclnnGRU", "input", _WEIGHTS, "hx", None, _biased, 1, 0.0, True, False, False,
      "output", "hy", *((k,) for k in _GRU_TRACE)),
-    ("aclnnGRUBackward", "input", _PARAMS, "hx", "d_output", "d_hy",
+    ("aclnnGRUBackward", "input", _WEIGHTS, "hx", "d_output", "d_hy",
      *((k,) for k in _GRU_TRACE), None, _biased, 1, False, False,
      "to_input", "to_hx", _GRADS),
 )  # fmt: skip
