@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +70,14 @@ def check(
     options = _run(values, compare=compare, budget=budget or 0.0, against=against, resume=resume,
                    issues=issues, allow_unjudged=allow_unjudged,
                    file=opts.case_file(values))  # fmt: skip
-    _prepare(options)
-    from . import runner
+    with _prepared(options):
+        from . import runner
 
-    if not against:
-        return runner.run(options)
-    from . import builds
+        if not against:
+            return runner.run(options)
+        from . import builds
 
-    return builds.run(options)
+        return builds.run(options)
 
 
 @click.command("contract", cls=bisect.BisectCommand)
@@ -163,15 +164,16 @@ check.modes.update(
 )
 
 
-def _prepare(options: opts.CheckOptions) -> None:
-    """Start the first workers of a run on this host: they import while this process does."""
-    from ...conformance.run.pool import Setup, prepare, setup_of_lane
+def _prepared(options: opts.CheckOptions) -> AbstractContextManager[None]:
+    """The first workers of a run on this host: they import while this process does."""
+    from ...conformance.run.pool import Setup, prepared, setup_of_lane
 
     cores = len(os.sched_getaffinity(0))
     lanes = min(options.workers.jobs or cores, cores - 1, 1 if options.selection.only else 2)
-    if not (options.against or options.workers.ray or options.resume):
-        setup = Setup(soc=options.target.soc or "", environ=options.environ)
-        prepare([setup_of_lane(setup, lane) for lane in range(lanes)])
+    if options.against or options.workers.ray or options.resume:
+        lanes = 0
+    setup = Setup(soc=options.target.soc or "", environ=options.environ)
+    return prepared([setup_of_lane(setup, lane) for lane in range(lanes)])
 
 
 def _run(values: dict[str, Any], **request: Any) -> opts.CheckOptions:

@@ -16,10 +16,10 @@ from typing import Any, Final, Protocol
 
 from ..record.result import Result
 from .lane import Lane, Note
-from .process import Batch, DeviceHungError, EnvironmentFailedError, OutOfTimeError, Setup, prepare
+from .process import Batch, DeviceHungError, EnvironmentFailedError, OutOfTimeError, Setup, prepared
 
 __all__ = ["Batch", "EnvironmentFailedError", "Lost", "Note", "Pool", "Scheduler", "Setup",
-           "prepare"]  # fmt: skip
+           "prepared"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

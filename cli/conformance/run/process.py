@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -240,14 +240,29 @@ class _Started:
             env=self.environment, start_new_session=True,
         )  # fmt: skip
 
+    def discard(self) -> None:
+        """End it before it has done anything."""
+        self.child.kill()
+        self.child.communicate()
+        self.errors.close()
+
 
 _spare: list[_Started] = []
 
 
-def prepare(setups: Sequence[Setup]) -> None:
+@contextlib.contextmanager
+def prepared(setups: Sequence[Setup]) -> Iterator[None]:
     """Start a worker for each setup that the first Process with the same environment takes: it
-    imports while this process does. One that nobody takes ends with this process."""
-    _spare.extend(_Started(Process.module, setup) for setup in setups)
+    imports while this process does. One that nobody took is killed at the end."""
+    own = [_Started(Process.module, setup) for setup in setups]
+    _spare.extend(own)
+    try:
+        yield
+    finally:
+        for started in own:
+            if started in _spare:
+                _spare.remove(started)
+                started.discard()
 
 
 def _take(module: str, environment: Mapping[str, str]) -> _Started | None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from mindtorch_npu.conformance.record.result import Result
+from mindtorch_npu.conformance.run import process
 from mindtorch_npu.conformance.run.lane import Lane, Note
 from mindtorch_npu.conformance.run.process import (
     Batch,
@@ -15,6 +16,7 @@ from mindtorch_npu.conformance.run.process import (
     OutOfTimeError,
     Process,
     Setup,
+    prepared,
 )
 
 CASES = tuple(f"add/{form}/s0" for form in ("functional", "method", "out"))
@@ -226,3 +228,11 @@ def test_a_worker_that_keeps_growing_is_replaced_between_batches(monkeypatch, gr
     for _ in range(3):
         assert list(lane.run(Batch(CASES, 0))) == []
     assert len(opened) == workers
+
+
+def test_a_prepared_worker_that_nobody_takes_ends_with_its_run():
+    with prepared([Setup()]):
+        (started,) = process._spare
+        assert started.child.poll() is None
+    assert started.child.returncode is not None
+    assert process._spare == []
