@@ -40,7 +40,10 @@ class OpNode(Node):
     op: Op
 
     def name(self) -> str:
-        return self.label or row_name(type(self).__name__, self.op.name, self.args)
+        base = type(self).__name__
+        if self.op.grad is MISSING:
+            base = f"torch::autograd::{base}"
+        return self.label or row_name(base, self.op.name, self.args)
 
     def next_edges(self) -> tuple[Any, ...]:
         return next_edges(self)

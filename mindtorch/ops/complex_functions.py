@@ -6,6 +6,8 @@ Formulas: W. Kahan, "Branch cuts for complex elementary functions" (1987).
 
 from __future__ import annotations
 
+from math import pi
+
 from .._tensor.tensor import Tensor
 from .spec import aten
 
@@ -92,3 +94,9 @@ def acosh(z: Tensor) -> Tensor:
     x, y = _parts(z)
     (a, b), (c, d) = (_parts(aten.sqrt(aten.complex(part, y))) for part in (x - 1, x + 1))
     return aten.complex(aten.asinh(a * c + b * d), aten.atan2(b, c) * 2)
+
+
+def sinc(z: Tensor) -> Tensor:
+    """sin(pi z) / (pi z), 1 at zero."""
+    angle = z * pi
+    return aten.where(z == 0, 1.0, aten.sin(angle) / angle)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aclnn_bindings import BoundOp, MissingSymbolError, Param, ScalarSpec, TensorSpec, support
+from aclnn_bindings import BoundOp, MissingSymbolError, Param, ScalarSpec, TensorSpec
 from aclnn_bindings import Kind as Passed
+from aclnn_bindings.install.products import dtypes_of
 
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import (
@@ -65,13 +66,16 @@ def spec_of(geom: Geometry) -> TensorSpec:
 
 # What a result may be made as, and cast from, where an operator does not give the row's dtype.
 _INSTEAD = {int64: int32, uint8: bool_, int8: int64, int16: int64, int32: int64}
-_NARROW = frozenset((int8, int16, int32, uint8))
+# What holds every value of a dtype: the first that an operator takes stands in for one it does not.
+_WIDER = {
+    bool_: (uint8, int64, float32), uint8: (int64, float32), int8: (int64, float32),
+    int16: (int64, float32), int32: (int64,), float16: (float32,), bfloat16: (float32,),
+}  # fmt: skip
 
 
-def claimed(op: str, param: str) -> tuple[str, ...]:
-    """The dtypes that documents list for a parameter on this machine's product; () if unknown."""
-    products = support(op, runtime.product())
-    return products.dtypes.get(param, ()) if products else ()
+def claimed(op: str, param: Param) -> tuple[str, ...]:
+    """The dtypes that documents or headers list for a parameter on this machine's product."""
+    return dtypes_of(op, param.name, runtime.product(), param.dtypes)
 
 
 def not_implemented(op: Op, why: str) -> RuntimeError:
@@ -187,7 +191,7 @@ class Binder:
         if len(signature.params) != len(rest):
             return call, bound
         dtype = self.named[self.op.schema.args[0].name].dtype.acl
-        claims = claimed(name, signature.params[0].name)
+        claims = claimed(name, signature.params[0])
         if claims and dtype not in claims:  # aclnnAdds takes complex numbers, this not
             return call, bound
         return AclnnCall(name, rest, None, True), signature
@@ -224,11 +228,13 @@ class Binder:
         dests: Sequence[Geometry] | None,
     ) -> TensorSpec:
         binding.results.append(k)
-        other = _INSTEAD.get(self.outs[k].dtype)
-        claims = claimed(binding.call.name, param.name) if other else ()
-        if self._is_narrow(binding, self.outs[k].dtype) and int64.acl in claims:
-            binding.instead[k] = int64
-        elif other and other.acl in claims and self.outs[k].dtype.acl not in claims:
+        dtype = self.outs[k].dtype
+        claims = claimed(binding.call.name, param)
+        wider = self._wider(binding, dtype)
+        other = _INSTEAD.get(dtype)
+        if wider and (wider.acl in claims or not claims):
+            binding.instead[k] = wider
+        elif other and other.acl in claims and dtype.acl not in claims:
             binding.instead[k] = other
         if dests is None:
             binding.allocate.append(at)
@@ -271,20 +277,26 @@ class Binder:
         empty = contiguous((0,), int64, self.device)
         return tuple(spec_of(empty if v is None else v._geom) for v in value)
 
-    def _is_narrow(self, binding: LaunchBinding, dtype: Dtype) -> bool:
-        """Whether an operator takes its first input only as int64, though it is of this integer."""
+    def _wider(self, binding: LaunchBinding, dtype: Dtype) -> Dtype | None:
+        """What an operator that does not take the `dtype` of its first input is given instead."""
         first = self.args[0] if self.args else None
-        if dtype not in _NARROW or not isinstance(first, Tensor) or first._geom.dtype is not dtype:
-            return False
-        claims = claimed(binding.call.name, binding.bound.params[0].name)
-        return dtype.acl not in claims and int64.acl in claims
+        if self.common is None and isinstance(first, Tensor):
+            is_input = dtype is first._geom.dtype
+        else:
+            is_input = dtype is self.common
+        if not is_input or dtype not in _WIDER:
+            return None
+        claims = claimed(binding.call.name, binding.bound.params[0])
+        return None if dtype.acl in claims else _first_of(_WIDER[dtype], claims)
 
-    def _widens(self, binding: LaunchBinding, param: Param, geom: Geometry) -> bool:
-        """Whether an integer input must become int64, as a sum's or a count's may."""
-        if self.outs[0].dtype is not int64 or geom.dtype.category > INTEGER:
+    def _widens(self, binding: LaunchBinding, param: Param, dtype: Dtype) -> bool:
+        """Whether an input becomes of the first result's dtype, as a sum's or a count's may."""
+        out = self.outs[0].dtype
+        integers = out is int64 and dtype.category <= INTEGER
+        if not integers and out not in _WIDER.get(dtype, ()):
             return False
-        claims = claimed(binding.call.name, param.name)
-        return geom.dtype.acl not in claims and int64.acl in claims
+        claims = claimed(binding.call.name, param)
+        return dtype.acl not in claims and out.acl in claims
 
     def _exact(self, i: int, geom: Geometry) -> Dtype | None:
         """float32 for a second operand without dimensions whose digits torch keeps beside halves.
@@ -304,8 +316,8 @@ class Binder:
         rule = self.op.infer
         if isinstance(rule, Pointwise) and i in rule.positions[rule.skip :]:
             dtype = self._exact(i, geom) or self.common or dtype
-        if self._widens(binding, param, geom):
-            dtype = int64
+        if self._widens(binding, param, dtype):
+            dtype = self.outs[0].dtype
         if geom.device.type == "cpu":
             placed = contiguous((), dtype, self.device)
             binding.steps.append(Preparation("upload", i, placed))
@@ -324,6 +336,10 @@ class Binder:
         if param.kind in (Passed.FLOAT, Passed.DOUBLE) and value.__class__ in (int, bool):
             return float(value)
         return value
+
+
+def _first_of(dtypes: Sequence[Dtype], claims: Sequence[str]) -> Dtype | None:
+    return next((dtype for dtype in dtypes if dtype.acl in claims), None)
 
 
 def _dtype_of(number: object) -> Dtype:

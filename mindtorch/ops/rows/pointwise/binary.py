@@ -10,7 +10,7 @@ from ...._tensor.dtype import FLOAT, INTEGER, INTEGERS, get_default_dtype
 from ...complex_parts import below_double
 from ...rules import NUMBERS, REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
 from ...samples import FLOATS, INTS, binary, unary
-from ...spec import scalar
+from ...spec import SHORT_FLOATS, in_dtypes, scalar
 from ...words import *
 from .arithmetic import refuse_bools
 
@@ -407,8 +407,18 @@ def _logaddexp(self: Array, other: Array) -> Array:
     return np.where(none, high, high + np.log1p(np.exp(low - np.where(none, 0, high))))
 
 
+_is_short_float = in_dtypes("out", *SHORT_FLOATS)
+
+
 def _added_exponentials(self: Tensor, other: Tensor) -> Tensor:
     """The larger one, and what the smaller one adds; equal infinities are themselves."""
+    if self.is_complex():
+        first = aten.real(self) >= aten.real(other)
+        larger, apart = (
+            aten.where(first, self, other),
+            aten.where(first, self - other, other - self),
+        )
+        return larger + aten.log1p(aten.exp(-apart))
     larger = aten.maximum(self, other)
     apart = aten.where(self == other, 0.0, aten.abs(self - other))
     result: Tensor = larger + aten.log1p(aten.exp(-apart))
@@ -419,7 +429,7 @@ op(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
     infer=pointwise("float"),
     cpu=_logaddexp,
-    aclnn=call("aclnnLogAddExp", "self", "other", "out", when=below_double()),
+    aclnn=call("aclnnLogAddExp", "self", "other", "out", when=_is_short_float),
     lower=_added_exponentials,
     grad={
         "self": lambda grad, self, other: grad * aten.conj_of(aten.sigmoid(self - other)),
@@ -461,7 +471,7 @@ op(
     "heaviside(Tensor self, Tensor values) -> Tensor",
     infer=Heaviside(),
     cpu=lambda self, values: np.where(self == 0, values, self > 0).astype(self.dtype),
-    aclnn=call("aclnnHeaviside", "self", "values", "out", when=below_double()),
+    aclnn=call("aclnnHeaviside", "self", "values", "out", when=_is_short_float),
     lower=lambda self, values: aten.where(self == 0, values, aten.to(self > 0, self.dtype)),
     unsupported={"complex": Refusal("heaviside is not yet implemented for complex tensors.")},
     samples=lambda: [Sample((Arg((3, 4), d, -1, 1), Arg((4,), d))) for d in ("float32", "float16")],

@@ -616,8 +616,8 @@ test("signbit", lambda x: np.signbit(x) if x.dtype != bool else np.zeros(x.shape
      (call("aclnnSignbit", "self", "out"),), out=_ONLY_BOOL,
      unsupported={"complex": Refusal("signbit is not implemented for complex tensors.",
                                NotImplementedError)})  # fmt: skip
-test("logical_not", np.logical_not, (call("aclnnLogicalNot", "self", "out"),), inplace=True,
-     casts_inplace=True)  # fmt: skip
+test("logical_not", np.logical_not, (call("aclnnLogicalNot", "self", "out", when=is_real),),
+     lower=lambda self: aten.eq(self, 0), inplace=True, casts_inplace=True)  # fmt: skip
 
 
 op(
