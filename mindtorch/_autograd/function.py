@@ -101,6 +101,11 @@ class FunctionNode(Node):
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether undefined gradients reach `backward` as zeros (true) or None."""
+        if not isinstance(value, bool):
+            raise TypeError(
+                "set_materialize_grads received an invalid combination of arguments - got (), but"
+                " expected (bool)"
+            )
         self.materialize_grads = value
 
     def apply(self, grads: list[Any]) -> Any:
@@ -445,8 +450,10 @@ def _wrap_outputs(
 def _wrap_output(
     ctx: FunctionNode, i: int, out: Tensor, inputs: set[int], dirty: set[int]
 ) -> Tensor:
-    if not isinstance(out, Tensor) or id(out) in ctx.non_differentiable:
+    if not isinstance(out, Tensor):
         return out
+    if id(out) in ctx.non_differentiable:
+        return out.detach() if id(out) in inputs else out
     if out._geom.dtype.category < FLOAT:
         return out
     if id(out) in dirty:

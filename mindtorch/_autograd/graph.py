@@ -24,7 +24,7 @@ class saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
         self.hooks = (pack_hook, unpack_hook)
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Iterator[Any]:
         before = LOCAL.pack
         refuse_uncallable("_push_saved_tensors_default_hooks", self.hooks)
         try:
@@ -181,6 +181,17 @@ class _FrozenHooks(tuple[Any, ...]):
         raise RuntimeError(self.message)
 
 
+class _AllowMutationOnSavedContext:
+    """What `with allow_mutation_on_saved_tensors() as` names: the copies are its own to drop."""
+
+    def __init__(self, scope: allow_mutation_on_saved_tensors):
+        self._scope = scope
+
+    def clear(self) -> None:
+        """Forget what was saved: backward is refused from here on."""
+        self._scope.active = False
+
+
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - torch's name
     """Inside, tensors saved for backward may be written to: what was saved is copied first.
 
@@ -199,11 +210,12 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - torc
             )
         return saved
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Iterator[Any]:
         if any(getattr(h[1], "__func__", None) is type(self)._unpack for h in LOCAL.pack):
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
         try:
             self.active = True
-            yield from super().steps()
+            for _ in super().steps():
+                yield _AllowMutationOnSavedContext(self)
         finally:
             self.active = False

@@ -10,7 +10,7 @@ from .._tensor.tensor import Tensor, forget_array
 from ..ops.spec import Op
 from .codegen import compiled_functions, edge
 from .grad_mode import LOCAL
-from .node import STALE, keep
+from .node import INFERENCE, STALE, keep
 from .views import is_view_of_leaf, rebase, refuse_view, track_view
 
 
@@ -83,9 +83,20 @@ def reshape_inplace(target: Tensor, view: Tensor) -> Tensor:
 
 def refuse_written(target: Tensor) -> None:
     """RuntimeError in torch's words where gradients forbid a write, whatever else is wrong."""
+    refuse_inference(target)
     if LOCAL.grad and edge(target) is not None:
         refuse_view(target)
         refuse_leaf(target)
+
+
+def refuse_inference(target: Tensor) -> None:
+    """RuntimeError in torch's words for a tensor of inference mode, outside of it."""
+    if target._fn is INFERENCE and not LOCAL.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make"
+            " a clone to get a normal tensor before doing inplace update."
+            "See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
 
 
 def refuse_leaf(target: Tensor) -> None:

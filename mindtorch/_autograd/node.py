@@ -8,6 +8,9 @@ from sys import getrefcount
 from typing import Any, NamedTuple
 from weakref import ref
 
+from .._tensor.device import device as Device
+from .._tensor.dtype import FLOAT
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.slots import NodeSlots, inherit
 from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor, wrap
@@ -36,6 +39,16 @@ FREED = (
     " through the graph a second time or if you need to access saved tensors after calling"
     " backward."
 )
+
+
+class _InputMetadata:
+    """What a node knows of one of the gradients that it takes."""
+
+    __module__ = "torch._C._autograd"
+    is_nested_tensor = is_cpp_nested_tensor = False
+
+    def __init__(self, shape: list[int], dtype: Dtype, device: Device):
+        self.shape, self.dtype, self.device = shape, dtype, device
 
 
 class Node(NodeSlots):
@@ -79,6 +92,14 @@ class Node(NodeSlots):
     @property
     def metadata(self) -> dict[str, Any]:
         return self.__dict__.setdefault("_metadata", {})
+
+    @property
+    def _input_metadata(self) -> tuple[_InputMetadata, ...]:
+        return tuple(
+            _InputMetadata(list(g.shape), g.dtype, g.device)
+            for g in self.outs
+            if g.dtype.category >= FLOAT
+        )
 
     @property
     def next_functions(self) -> tuple[Any, ...]:

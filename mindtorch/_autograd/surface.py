@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,10 +15,10 @@ from .._tensor.dtype import bool as BOOL
 from .._tensor.storage import Storage, add_view
 from .._tensor.subclass import off
 from .._tensor.tensor import Tensor, forget_array, wrap
-from ..ops.rules import c_name
 from ..ops.spec import aten
 from . import engine
 from .codegen import edge
+from .grad_dtype import arrive, grad_dtype, refuse_dtype
 from .grad_mode import LOCAL
 from .node import (
     INFERENCE,
@@ -70,7 +71,8 @@ def _set_requires_grad(
         raise RuntimeError(
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
         )
-    self._fn = AccumulateGrad(self)
+    self._fn = leaf = AccumulateGrad(self)
+    arrive(leaf, self)
     self._nr = 0
 
 
@@ -138,15 +140,7 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
             )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if value.dtype is not self.dtype:
-            raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{c_name(value.dtype)}' to a tensor"
-                f" with grad_dtype '{self.dtype.legacy}'. The gradient must match the tensor's"
-                " grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype"
-                " attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with"
-                " caution. Diverging the dtypes of a tensor and its gradient may break downstream"
-                " systems that assume they match."
-            )
+        refuse_dtype(self, value)
         if value.device.type != self.device.type:
             raise RuntimeError(
                 f"attempting to assign a gradient with device type '{value.device.type}' to a"
@@ -180,7 +174,8 @@ def detach_(self: Tensor) -> Tensor:
             " these gradients. To fix this error, please refer to the Optimizer.zero_grad()"
             " function in torch/optim/optimizer.py as the solution."
         )
-    self._fn, self._nr = None, 0
+    if self._fn is not INFERENCE:
+        self._fn, self._nr = None, 0
     return self
 
 
@@ -201,8 +196,8 @@ def _version(self: Tensor) -> int:
 
 def _backward_hooks(self: Tensor) -> Any:
     """The hooks of the tensor's gradient by their numbers; None without one."""
-    hooks = getattr(self._fn, "tensor_hooks", None) or {}
-    return hooks.get(self._nr)
+    hooks = (getattr(self._fn, "tensor_hooks", None) or {}).get(self._nr)
+    return None if hooks is None else OrderedDict(hooks)
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -216,7 +211,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     self._geom = value._geom
     fn = self._fn
     if fn.__class__ is AccumulateGrad:  # the engine casts gradients to what the leaf is now
-        fn.outs = (value._geom,)
+        arrive(fn, self)
     forget_array(self)
 
 
@@ -527,6 +522,7 @@ def install() -> None:
         "requires_grad": property(_requires_grad, _set_requires_grad, _keep_requires_grad),
         "grad_fn": property(_grad_fn),
         "is_leaf": property(_is_leaf),
+        "grad_dtype": grad_dtype,
         "grad": property(_grad, _set_grad, lambda self: _set_grad(self, None)),
         "data": property(_data, _set_data, _keep_data),
         "_version": property(_version),

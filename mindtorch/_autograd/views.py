@@ -127,12 +127,12 @@ def fresh_edge(view: Tensor) -> tuple[Node, int] | None:
     return (view._fn, 0)
 
 
-def track_view(result: Any) -> Any:
+def track_view(result: Any, mode: str = "no_grad") -> Any:
     """Note on a view that it was made without gradients, which forbids writing to it later."""
     for out in (result,) if result.__class__ is Tensor else result:
         base = out._base
         if base is not None and base._fn is not None and out._geom.dtype.category >= FLOAT:
-            out._creation = "no_grad"
+            out._creation = mode
             # torch says that such a view requires grad, and is a leaf.
             out._fn = AccumulateGrad(out)
     return result

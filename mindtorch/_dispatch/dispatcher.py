@@ -8,8 +8,9 @@ from typing import Any
 
 from .._autograd.forward import forward, forward_inplace
 from .._autograd.grad_mode import LOCAL, MODES
-from .._autograd.layer import autograd, autograd_inplace
+from .._autograd.layer import autograd, autograd_inplace, refuse_inference
 from .._autograd.node import INFERENCE
+from .._autograd.views import track_view
 from .._tensor.recording import RECORDING
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
@@ -81,7 +82,7 @@ def _under_modes(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence
     if LOCAL.exclude & AUTOGRAD:
         return plan.run(*args)
     if LOCAL.inference:
-        return _mark_inference(op, plan.run(*args), args)
+        return _mark_inference(plan.run(*args))
     return autograd(op, plan, args)
 
 
@@ -112,12 +113,7 @@ def _write(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any])
     if MODES.active and (LOCAL.exclude & AUTOGRAD or LOCAL.inference):
         write()
         return target
-    if target._fn is INFERENCE:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make"
-            " a clone to get a normal tensor before doing inplace update."
-            "See https://github.com/pytorch/rfcs/pull/17 for more details."
-        )
+    refuse_inference(target)
     return autograd_inplace(op, plan, args, write)
 
 
@@ -126,13 +122,13 @@ def _wants_functionalize() -> bool:
     return bool(requested) and not LOCAL.exclude & FUNCTIONALIZE
 
 
-def _mark_inference(op: Op, result: Tensor, args: Sequence[Any]) -> Tensor:
+def _mark_inference(result: Tensor) -> Tensor:
     outs = (result,) if isinstance(result, Tensor) else result
-    if op.is_view and getattr(args[0], "_fn", None) is not INFERENCE:
-        for out in outs:
-            out._creation = "inference"
-        return result
     for out in outs:
-        if isinstance(out, Tensor):
+        if not isinstance(out, Tensor):
+            continue
+        if out._base is None or out._base._fn is INFERENCE:
             out._fn = INFERENCE
+        else:
+            track_view(out, "inference")
     return result

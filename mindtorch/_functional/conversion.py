@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES, is_grad_enabled
-from .._autograd.layer import refuse_written
+from .._autograd.layer import refuse_inference, refuse_written
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
 from .._compat.argument_errors import explained, parsed
@@ -428,6 +428,7 @@ def resize_(self: Tensor, *size: Any, memory_format: object | None = None) -> Te
         raise RuntimeError("Unsupported memory formatPreserve")
     if shape == self.shape and name == "contiguous":
         return self
+    refuse_inference(self)
     _refuse_resize(shape)
     geom = self._geom.at(shape, format_strides(shape, name))
     size_of_one = geom.dtype.itemsize

@@ -34,7 +34,7 @@ def vmap(
     the arguments, RuntimeError for random draws where `randomness` is "error".
     """
     refuse_randomness(randomness)
-    if chunk_size is not None and chunk_size <= 0:
+    if not (chunk_size is None or chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @wraps(func)

@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import Any
 
 from .._autograd.forward import refuse_whole
+from .._autograd.grad_mode import LOCAL
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from ..utils._pytree import TreeSpec, tree_flatten, tree_map_only, tree_unflatten
@@ -109,7 +110,11 @@ def jacfwd(
         refuse_randomness(randomness)
         numbers = (argnums,) if isinstance(argnums, int) else argnums
         refuse_whole("primal", *tree_flatten([args[n] for n in numbers if n < len(args)])[0])
-        return jacobian(*args)
+        before, LOCAL.randomness = LOCAL.randomness, randomness
+        try:
+            return jacobian(*args)
+        finally:
+            LOCAL.randomness = before
 
     return inside
 

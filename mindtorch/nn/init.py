@@ -69,13 +69,9 @@ def trunc_normal_(
 ) -> Tensor:
     """Fills with values drawn from N(mean, std²) cut to [a, b].
 
-    Where the cut leaves much of the law, draws outside are drawn again, which gives torch's
-    numbers; else the distribution function is inverted, which gives torch's law only.
+    Where the cut leaves much of the law, draws outside are drawn again; else uniform draws are
+    kept by their density (rejection sampling, von Neumann 1951), as torch does both.
     """
-    if a > b:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={a:g} > to={b:g}"
-        )
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -90,14 +86,29 @@ def trunc_normal_(
     with mindtorch.no_grad():
         if high - low > _WORTH_REDRAWING:
             return _redrawn(tensor, mean, std, a, b, generator)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        return _rejected(tensor, mean, std, a, b, generator)
 
 
-_WORTH_REDRAWING = 0.25
+_WORTH_REDRAWING = 0.3
+
+
+def _rejected(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None
+) -> Tensor:
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    draws = tensor.uniform_(a, b, generator=generator)
+    if tensor.device.type == "meta":
+        return tensor
+    pending: Tensor | None = None
+    while pending is None or bool(pending.any()):
+        if pending is not None:
+            draws = mindtorch.empty_like(tensor).uniform_(a, b, generator=generator)
+            tensor.copy_(mindtorch.where(pending, draws, tensor))
+        density = draws.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        level = mindtorch.empty_like(tensor).uniform_(generator=generator).log_()
+        again = level.gt(density)
+        pending = again if pending is None else pending & again
+    return tensor
 
 
 def _redrawn(
@@ -106,8 +117,9 @@ def _redrawn(
     tensor.normal_(mean, std, generator=generator)
     if tensor.device.type == "meta":
         return tensor
+    low, high = tensor.new_tensor([a, b], device="cpu").tolist()  # as the tensor can hold them
     while True:
-        outside = (tensor < a) | (tensor > b)
+        outside = (tensor < low) | (tensor > high)
         if not bool(outside.any()):
             return tensor
         again = mindtorch.empty_like(tensor).normal_(mean, std, generator=generator)

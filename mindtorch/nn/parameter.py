@@ -163,10 +163,15 @@ class UninitializedTensorMixin:
         )
 
 
+# Methods that torch writes in Python, which are shown as functions.
+_IN_PYTHON = ("__contains__", "__format__", "__iter__", "__len__", "__reversed__", "__rsub__",
+              "backward", "norm", "register_hook", "split", "stft", "unique")  # fmt: skip
+
+
 def _as_torch_shows(func: Any) -> str:
     """The text of a function, as torch's functions in C have it."""
     name = getattr(func, "__name__", "")
-    if getattr(Tensor, name, None) is func:
+    if getattr(Tensor, name, None) is func and name not in _IN_PYTHON:
         return f"<method '{name}' of 'torch._C.TensorBase' objects>"
     return str(func)
 

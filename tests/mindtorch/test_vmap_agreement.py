@@ -1,5 +1,7 @@
 """vmap and what is made with it, against torch's: values, refusals, and that batches go at once."""
 
+import warnings
+
 import pytest
 
 import mindtorch
@@ -336,3 +338,25 @@ def test_a_function_with_its_context_in_forward_is_not_mapped():
 
 
 assert torch
+
+
+def test_functorch_is_torch_func_by_its_older_names():
+    import functorch as theirs
+
+    from mindtorch._compat import functorch as ours
+
+    def outcome(functorch, library):
+        layer = library.nn.Linear(2, 3)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function, params = functorch.make_functional(layer)
+            functorch.vmap(library.sin)(library.ones(2))
+            ensemble, stacked, none = functorch.combine_state_for_ensemble([layer, layer])
+            with pytest.raises(RuntimeError) as refused:
+                functorch.make_functional(library.nn.BatchNorm1d(2))
+        out = function(params, library.ones(2)) - layer(library.ones(2))
+        outs = library.func.vmap(ensemble, (0, 0, None))(stacked, none, library.ones(2))
+        texts = [str(w.message) for w in caught], str(refused.value), str(function), str(ensemble)
+        return *texts, out.tolist(), outs.shape, none, function.param_names
+
+    assert outcome(ours, mindtorch) == outcome(theirs, torch)

@@ -150,26 +150,28 @@ class HookedCall:
 
     def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         called: set[int] = set()
+        results: list[Any] = [None]
         try:
-            return self._run_hooked(args, kwargs, called)
+            return self._run_hooked(args, kwargs, called, results)
         except Exception:
-            self._run_always_called(args, kwargs, called)
+            self._run_always_called(args, kwargs, called, results)
             raise
 
     def _run_hooked(
-        self, args: tuple[Tensor, ...] | tuple[int, ...], kwargs: dict[str, Any], called: set[int]
-    ) -> Any:
+        self, args: tuple[Tensor, ...] | tuple[int, ...], kwargs: dict[str, Any],
+        called: set[int], results: list[Any],
+    ) -> Any:  # fmt: skip
         args, kwargs = self._run_pre_hooks(args, kwargs)
         full, old = self._get_backward_hooks()
         pre = [*GLOBAL["backward_pre"].values(), *self._backward_pre_hooks.values()]
         taps = BackwardHook(self, full, pre) if full or pre else None
         if taps is not None:
             args = taps.setup_input_hook(args)
-        result = self.forward(*args, **kwargs)
+        result = results[0] = self.forward(*args, **kwargs)
         for key, hook, with_kwargs in self._all_forward_hooks():
             called.add(key)
             got = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-            result = result if got is None else got
+            result = results[0] = result if got is None else got
         if taps is not None:
             if not isinstance(result, Tensor | tuple):
                 warnings.warn(
@@ -235,15 +237,19 @@ class HookedCall:
             yield key, hook, key in self._forward_hooks_with_kwargs
 
     def _run_always_called(
-        self, args: tuple[int, ...], kwargs: dict[str, Any], called: set[int]
+        self, args: tuple[int, ...], kwargs: dict[str, Any], called: set[int], results: list[Any]
     ) -> None:
-        """Runs the hooks registered with always_call after forward or another hook raised."""
+        """Runs the hooks registered with always_call after forward or another hook raised.
+
+        `results` holds what forward and the hooks before gave, None where forward raised.
+        """
         for key, hook, with_kwargs in self._all_forward_hooks():
             always = key in self._forward_hooks_always_called or key in GLOBAL_ALWAYS_CALLED
             if not always or key in called:
                 continue
             try:
-                hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
+                more = (kwargs, *results) if with_kwargs else results
+                hook(self, args, *more)
             except Exception as error:
                 # The first failure is the one the caller must see (torch warns here as well).
                 warnings.warn(

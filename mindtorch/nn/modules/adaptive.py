@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import mindtorch
-
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -72,11 +70,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes, `[N, n_classes]`."""
         head = F.log_softmax(self.head(input), dim=1)
-        parts = [head[:, : self.shortlist_size]]
+        out = input.new_empty((head.size(0), self.n_classes))
+        out[:, : self.shortlist_size] = head[:, : self.shortlist_size]
         for i, tail in enumerate(self.tail):
             place = self.shortlist_size + i
-            parts.append(F.log_softmax(tail(input), dim=1) + head[:, place : place + 1])
-        return mindtorch.cat(parts, 1)
+            part = F.log_softmax(tail(input), dim=1) + head[:, place : place + 1]
+            out[:, self.cutoffs[i] : self.cutoffs[i + 1]] = part
+        return out
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         single = target_.dim() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
@@ -11,6 +12,15 @@ from .. import functional as F
 from .batchnorm import _NormBase
 
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+_OLD_STATISTICS = (
+    "Unexpected running stats buffer(s) {names} for {cls} with track_running_stats=False. If"
+    " state_dict is a checkpoint saved before 0.4.0, this may be expected because {cls} does not"
+    " track running stats by default since 0.4.0. Please remove these keys from state_dict. If the"
+    " running stats are actually needed, instead set track_running_stats=True in {cls} to enable"
+    " them. See the documentation of {cls} for details."
+)
 
 
 class _InstanceNorm(_NormBase):
@@ -33,6 +43,18 @@ class _InstanceNorm(_NormBase):
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, *lists: list[str]
+    ) -> None:
+        names = [k for k in ("running_mean", "running_var") if prefix + k in state_dict]
+        if local_metadata.get("version") is None and names and not self.track_running_stats:
+            text = " and ".join(f'"{prefix}{k}"' for k in names)
+            lists[2].append(_OLD_STATISTICS.format(names=text, cls=type(self).__name__))
+            state_dict = {
+                k: v for k, v in state_dict.items() if k.removeprefix(prefix) not in names
+            }
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, *lists)
 
     def _check_input_dim(self, input: Tensor) -> None:
         n = self._dims

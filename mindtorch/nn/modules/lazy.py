@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import mindtorch
@@ -268,3 +269,10 @@ class LazyInstanceNorm3d(_LazyNormBase, instancenorm.InstanceNorm3d):
     """InstanceNorm3d that takes its channels from its first input."""
 
     cls_to_become = instancenorm.InstanceNorm3d
+
+
+for _name in __all__:
+    _class = globals()[_name]
+    if _class.cls_to_become is not None:  # torch keeps each beside the class that it becomes
+        _class.__module__ = _class.cls_to_become.__module__
+        setattr(sys.modules[_class.__module__], _name, _class)

@@ -36,10 +36,19 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """LocalResponseNorm under its former name."""
+    """Normalizes [N, C, H, W] over neighbouring channels; the first one stays in every sum."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        reach, channels = (self.size + 1) // 2, input.size(1)
+        band = input.new_ones(channels, channels).tril(reach - 1).triu(1 - reach)
+        band[:, 0] = 1  # a running sum takes channels in and out again, but never the first
+        sums = mindtorch.einsum("ij,njhw->nihw", band, input.square())
+        return input * (sums * (self.alpha / self.size) + self.k) ** -self.beta
 
 
 class LayerNorm(Module):

@@ -100,6 +100,15 @@ def _fractional(
     kernel, out = _ntuple(n)(kernel_size), _ntuple(n)(output_size)
     _refuse(input, kernel, out, n)
     single = input.dim() == n + 1
+    if samples.dim() != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.dim()}")
+    for dim, size, what in (
+        (0, 1 if single else input.size(0), "no less then input batch size."),
+        (1, input.size(-n - 1), "equals to input channel size."),
+        (2, n, f"equals to {n}; got {samples.size(2)}."),
+    ):
+        if samples.size(dim) < size or (dim and samples.size(dim) != size):
+            raise RuntimeError(f"Expect _random_samples.size({dim}) {what}")
     x = input.unsqueeze(0) if single else input
     values, places = aten._fractional_max_pool(x, samples.narrow(0, 0, x.size(0)), kernel, out)
     return (values[0], places[0]) if single else (values, places)

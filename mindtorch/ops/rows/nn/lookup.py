@@ -31,7 +31,7 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     """Rows of weight `[n, d]` at the indices; `max_norm` renormalizes those rows in place first."""
-    if weight.ndim != 2:
+    if weight.ndim != 2 and max_norm is None:
         raise RuntimeError("'weight' must be 2-D")
     padding_idx = _padding_index(padding_idx, weight.size(0))
     if max_norm is not None:
