@@ -7,6 +7,7 @@ Formulas: Harris, "On the use of windows for harmonic analysis with the discrete
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from inspect import Parameter, signature
 from math import pi
 from typing import Any
 
@@ -52,71 +53,28 @@ class _Grid:
             raise ValueError(f"{name} expects float32 or float64 dtypes, got: {self.dtype}")
         self.count, self.sym, self.device = M, sym, device
 
+    @property
+    def period(self) -> int:
+        """In how many steps the window ends."""
+        return self.count - 1 if self.sym else self.count
+
+    @property
+    def middle(self) -> float:
+        """Where the window is symmetric; that of one element at its only one."""
+        return (self.count - (self.sym or self.count <= 1)) / 2.0
+
     def points(self, start: float, end: float) -> Tensor:
         return aten.linspace(start, end, self.count, dtype=self.dtype, device=self.device)
 
-    def finish(self, window: Tensor, requires_grad: bool) -> Tensor:
-        return window.requires_grad_() if requires_grad else window
-
-    def short(self, requires_grad: bool) -> Tensor | None:
+    def ones(self) -> Tensor:
         """The window of no or one element."""
-        if self.count > 1:
-            return None
-        ones = row_entry("ones")((self.count,), dtype=self.dtype, device=resolve(self.device))
-        return self.finish(ones, requires_grad)
+        return row_entry("ones")((self.count,), dtype=self.dtype, device=resolve(self.device))
 
 
-def general_cosine(
-    M: int,
-    *,
-    a: Iterable[float],
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Σ (-1)^k a_k cos(2π k n / (M - 1))."""
-    grid = _Grid("general_cosine", M, sym, dtype, layout, device)
-    if not isinstance(a, Iterable):
-        raise TypeError("Coefficients must be a list/tuple")
-    weights = list(a)
-    if not weights:
-        raise ValueError("Coefficients cannot be empty")
-    return _cosine_sum(grid, weights, requires_grad)
+def _window(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The window of a formula over a grid; what the formula takes more are keywords."""
+    name = formula.__name__
 
-
-def _cosine_sum(grid: _Grid, weights: Sequence[float], requires_grad: bool) -> Tensor:
-    short = grid.short(requires_grad)
-    if short is not None:
-        return short
-    last = grid.count - 1
-    k = grid.points(0, last * 2 * pi / (last if grid.sym else grid.count))
-    total: Any = None
-    for i, weight in enumerate(weights):
-        part = aten.cos(k * i) * ((-1) ** i * weight)
-        total = part if total is None else total + part
-    return grid.finish(total, requires_grad)
-
-
-def general_hamming(
-    M: int,
-    *,
-    alpha: float = 0.54,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """alpha - (1 - alpha) cos(2π n / (M - 1))."""
-    return general_cosine(
-        M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
-        requires_grad=requires_grad,
-    )  # fmt: skip
-
-
-def _cosines(name: str, a: list[float], what: str) -> Callable[..., Tensor]:
     def window(
         M: int,
         *,
@@ -125,12 +83,53 @@ def _cosines(name: str, a: list[float], what: str) -> Callable[..., Tensor]:
         layout: Any = strided,
         device: Device | str | None = None,
         requires_grad: bool = False,
+        **parameters: Any,
     ) -> Tensor:
-        return _cosine_sum(_Grid(name, M, sym, dtype, layout, device), a, requires_grad)
+        result = formula(_Grid(name, M, sym, dtype, layout, device), **parameters)
+        return result.requires_grad_() if requires_grad else result
 
+    common, extra = (list(signature(f).parameters.values()) for f in (window, formula))
+    order = [common[0], *extra[1:], *(p for p in common[1:] if p.kind is not Parameter.VAR_KEYWORD)]
+    window.__dict__["__signature__"] = signature(window).replace(parameters=order)
     window.__name__ = window.__qualname__ = name
-    window.__doc__ = f"The {what}: a sum of cosines."
+    window.__doc__ = formula.__doc__
     return window
+
+
+@_window
+def general_cosine(grid: _Grid, *, a: Iterable[float]) -> Tensor:
+    """Σ (-1)^k a_k cos(2π k n / (M - 1))."""
+    if not isinstance(a, Iterable):
+        raise TypeError("Coefficients must be a list/tuple")
+    weights = list(a)
+    if not weights:
+        raise ValueError("Coefficients cannot be empty")
+    return _cosine_sum(grid, weights)
+
+
+def _cosine_sum(grid: _Grid, weights: Sequence[float]) -> Tensor:
+    if grid.count <= 1:
+        return grid.ones()
+    k = grid.points(0, (grid.count - 1) * 2 * pi / grid.period)
+    total: Any = None
+    for i, weight in enumerate(weights):
+        part = aten.cos(k * i) * ((-1) ** i * weight)
+        total = part if total is None else total + part
+    return total
+
+
+@_window
+def general_hamming(grid: _Grid, *, alpha: float = 0.54) -> Tensor:
+    """alpha - (1 - alpha) cos(2π n / (M - 1))."""
+    return _cosine_sum(grid, [alpha, 1.0 - alpha])
+
+
+def _cosines(name: str, a: list[float], what: str) -> Callable[..., Tensor]:
+    def formula(grid: _Grid) -> Tensor:
+        return _cosine_sum(grid, a)
+
+    formula.__name__, formula.__doc__ = name, f"The {what}: a sum of cosines."
+    return _window(formula)
 
 
 hann = _cosines("hann", [0.5, 0.5], "Hann window")
@@ -141,110 +140,53 @@ nuttall = _cosines(
 )
 
 
-def exponential(
-    M: int,
-    *,
-    center: float | None = None,
-    tau: float = 1.0,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def exponential(grid: _Grid, *, center: float | None = None, tau: float = 1.0) -> Tensor:
     """exp(-|n - center| / tau)."""
-    grid = _Grid("exponential", M, sym, dtype, layout, device)
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
-    if sym and center is not None:
+    if grid.sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-    short = grid.short(requires_grad)
-    if M == 0 and short is not None:
-        return short
-    middle = (M if not sym and M > 1 else M - 1) / 2.0 if center is None else center
-    k = grid.points(-middle / tau, (-middle + (M - 1)) / tau)
-    return grid.finish(aten.exp(-aten.abs(k)), requires_grad)
+    middle = grid.middle if center is None else center
+    k = grid.points(-middle / tau, (-middle + (grid.count - 1)) / tau)
+    return aten.exp(-aten.abs(k))
 
 
-def cosine(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def cosine(grid: _Grid) -> Tensor:
     """sin(π (n + 1/2) / M)."""
-    grid = _Grid("cosine", M, sym, dtype, layout, device)
-    short = grid.short(requires_grad)
-    if M == 0 and short is not None:
-        return short
-    step = pi / (M + 1 if not sym and M > 1 else M)
-    return grid.finish(aten.sin(grid.points(0.5 * step, (0.5 + M - 1) * step)), requires_grad)
+    if not grid.count:
+        return grid.ones()
+    step = pi / (2 * grid.middle + 1)
+    return aten.sin(grid.points(0.5 * step, (0.5 + grid.count - 1) * step))
 
 
-def gaussian(
-    M: int,
-    *,
-    std: float = 1.0,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def gaussian(grid: _Grid, *, std: float = 1.0) -> Tensor:
     """exp(-(n / (2 std))²), n from the middle."""
-    grid = _Grid("gaussian", M, sym, dtype, layout, device)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
-    short = grid.short(requires_grad)
-    if M == 0 and short is not None:
-        return short
-    start = -(M if not sym and M > 1 else M - 1) / 2.0
     scale = 1 / (std * 2**0.5)
-    k = grid.points(start * scale, (start + (M - 1)) * scale)
-    return grid.finish(aten.exp(-(k * k)), requires_grad)
+    k = grid.points(-grid.middle * scale, (-grid.middle + (grid.count - 1)) * scale)
+    return aten.exp(-(k * k))
 
 
-def kaiser(
-    M: int,
-    *,
-    beta: float = 12.0,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def kaiser(grid: _Grid, *, beta: float = 12.0) -> Tensor:
     """I₀(beta √(1 - (2n / (M - 1))²)) / I₀(beta)."""
-    grid = _Grid("kaiser", M, sym, dtype, layout, device)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    short = grid.short(requires_grad)
-    if short is not None:
-        return short
-    b = aten.full((), beta, dtype=grid.dtype, device=device)
-    start = -beta
-    step = 2.0 * beta / (M if not sym else M - 1)
-    k = grid.points(start, start + (M - 1) * step)
+    if grid.count <= 1:
+        return grid.ones()
+    b = aten.full((), beta, dtype=grid.dtype, device=grid.device)
+    k = grid.points(-beta, -beta + (grid.count - 1) * (2.0 * beta / grid.period))
     k = aten.clamp(k, -beta, beta)
-    return grid.finish(aten.i0(aten.sqrt(b * b - k * k)) / aten.i0(b), requires_grad)
+    return aten.i0(aten.sqrt(b * b - k * k)) / aten.i0(b)
 
 
-def bartlett(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype: Dtype | None = None,
-    layout: Any = strided,
-    device: Device | str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def bartlett(grid: _Grid) -> Tensor:
     """1 - |2n / (M - 1) - 1|."""
-    grid = _Grid("bartlett", M, sym, dtype, layout, device)
-    short = grid.short(requires_grad)
-    if short is not None:
-        return short
-    step = 2 / (M if not sym else M - 1)
-    return grid.finish(1 - aten.abs(grid.points(-1, -1 + (M - 1) * step)), requires_grad)
+    if grid.count <= 1:
+        return grid.ones()
+    return 1 - aten.abs(grid.points(-1, -1 + (grid.count - 1) * (2 / grid.period)))

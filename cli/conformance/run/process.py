@@ -254,12 +254,12 @@ _spare: list[_Started] = []
 def prepared(setups: Sequence[Setup]) -> Iterator[None]:
     """Start a worker for each setup that the first Process with the same environment takes: it
     imports while this process does. One that nobody took is killed at the end."""
-    own = [_Started(Process.module, setup) for setup in setups]
-    _spare.extend(own)
+    workers = [_Started(Process.module, setup) for setup in setups]
+    _spare.extend(workers)
     try:
         yield
     finally:
-        for started in own:
+        for started in workers:
             if started in _spare:
                 _spare.remove(started)
                 started.discard()
