@@ -14,6 +14,7 @@ import numpy as np
 import mindtorch
 
 from ._compat.argument_errors import parsed
+from ._compat.class_names import name_class
 from ._compat.layout_refusals import layout_refusal
 from ._compat.refusals import without_kernel
 from ._compat.warn_once import warn_once
@@ -230,6 +231,9 @@ class QuantizedTensor(Tensor):
         if self.device.type != "cpu":
             suffixes.insert(1, f"device='{self.device}'")
         return _add_suffixes("tensor(" + values_text(self.dequantize(), 7), suffixes, 7)
+
+
+name_class(QuantizedTensor, "Tensor", Tensor.__module__)  # torch has no class of its own for them
 
 
 def float_of(value: Any) -> Any:

@@ -489,10 +489,13 @@ def _make_subclass(
 ) -> Tensor:
     """A new leaf of class `cls` over the storage of `data` (torch.Tensor._make_subclass)."""
     refuse_class(cls)
+    if hasattr(data, "_of_class"):
+        sparse: Tensor = data._of_class(cls, kwargs.get("requires_grad", require_grad))
+        return sparse
     if hasattr(data, "_as_gradient"):
         raise NotImplementedError(
-            f"{cls.__name__}: a sparse tensor has no memory to share; to_dense() makes an ordinary"
-            " tensor"
+            f"{cls.__name__}: a nested tensor has no memory to share; to_padded_tensor() makes an"
+            " ordinary tensor"
         )
     instance = object.__new__(cls)
     instance._geom = data._geom

@@ -15,5 +15,11 @@ def class_name(value: object) -> str:
     return f"{kind.__module__}.{kind.__name__}"
 
 
+def name_class(kind: type, name: str, module: str) -> None:
+    """Let a class be called as the one that torch has for its instances."""
+    kind.__name__ = kind.__qualname__ = name
+    kind.__module__ = module
+
+
 _OF_TORCH = ("dtype", "device", "Size", "layout", "memory_format")
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: its tp_name has no module

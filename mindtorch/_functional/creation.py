@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +14,7 @@ import numpy as np
 from .._backends.registry import registry
 from .._compat.argument_errors import class_name, parsed
 from .._compat.missing_args import UNGIVEN
+from .._compat.refusals import without_kernel
 from .._compat.warn_once import warn_once
 from .._dispatch.dispatch_modes import through_mode
 from .._tensor import dtype as dt
@@ -57,6 +59,32 @@ def refuse_options(layout: object, pin_memory: object) -> None:
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory"
             " allocator is available on this system."
         )
+
+
+def is_sparse(layout: object) -> bool:
+    """Whether a layout is one of coordinates or compressed rows or columns."""
+    return layout is not None and "sparse" in str(layout)
+
+
+def refuse_sparse(layout: object, kernel: str) -> None:
+    """NotImplementedError in torch's words: what fills a tensor has no kernel for the layout."""
+    if is_sparse(layout):
+        backend = "SparseCPU" if str(layout).endswith("coo") else "SparseCsrCPU"
+        raise NotImplementedError(without_kernel(kernel, backend))
+
+
+def _refuse_sparse(layout: object) -> None:
+    if is_sparse(layout):
+        raise RuntimeError("full(...) is not implemented for sparse layout")
+
+
+def _sparse_zeros(
+    shape: tuple[int, ...], layout: Any, dtype: Dtype | None, device: Any, requires_grad: bool
+) -> Tensor:
+    # By name: the sparse layouts are built on these functions, and loaded when first asked for.
+    build = importlib.import_module("..sparse._build", __package__)
+    zeros: Tensor = build.zeros_of_layout(shape, layout, dtype, device, requires_grad)
+    return zeros
 
 
 def sizes_of(
@@ -381,6 +409,8 @@ def zeros(
     sizes = sizes_of(size, "zeros", names)
     if size and size[0].__class__ is int and min(sizes) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
+    if is_sparse(layout):
+        return _sparse_zeros(sizes, layout, dtype, device, requires_grad)
     return _filled(_zeros, sizes, dtype, device, requires_grad, out, 0)
 
 
@@ -400,6 +430,7 @@ def ones(
     if layout is not None or pin_memory is not False:
         refuse_options(layout, pin_memory)
     sizes = sizes_of(size, "ones", names)
+    _refuse_sparse(layout)
     return _filled(_ones, sizes, dtype, device, requires_grad, out, 1)
 
 
@@ -486,6 +517,7 @@ def full(
     if isinstance(size, int):
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
     size = sizes_of((size,), "full")
+    _refuse_sparse(layout)
     if out is not None:
         kind_of("full", dtype, out)
         return out.resize_(size).fill_(fill_value)
@@ -517,6 +549,8 @@ def empty(
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(shape)}"
             )
+    if is_sparse(layout):
+        return _sparse_zeros(shape, layout, dtype, device, requires_grad)
     if out is not None:
         kind_of("empty", dtype, out)
         return out.resize_(shape)
@@ -590,6 +624,7 @@ def arange(
     """start, start + step, … below end; int64 for ints, else the default dtype."""
     if layout is not None or pin_memory is not False:
         refuse_options(layout, pin_memory)
+        refuse_sparse(layout, "arange.start_out")
     if start is None and end is None:
         raise TypeError(
             "arange() received an invalid combination of arguments: neither start nor end is given"
@@ -644,6 +679,7 @@ def _factory(name: str) -> None:
     ) -> Tensor:  # fmt: skip
         if layout is not None or pin_memory is not False:
             refuse_options(layout, pin_memory)
+            refuse_sparse(layout, {"eye": "eye.m_out"}.get(name, f"{name}.out"))
         if ends and not (NUMBERS.issuperset(map(type, args)) and not names):
             _refuse_ends(name, args)
             args = tuple(map(_number, args))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,15 +17,16 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Array
 
 
-class _Options:
-    precision = 4
+@dataclass
+class __PrinterOptions:
+    precision: int = 4
     threshold: float = 1000
-    edgeitems = 3
-    linewidth = 80
+    edgeitems: int = 3
+    linewidth: int = 80
     sci_mode: bool | None = None
 
 
-OPTIONS = _Options()
+OPTIONS = __PrinterOptions()
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
@@ -239,8 +241,7 @@ _str_intern = _repr
 @contextlib.contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
     """Inside, tensors are shown by other options."""
-    names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
-    before = {name: getattr(OPTIONS, name) for name in names}
+    before = get_printoptions()
     try:
         set_printoptions(**options)
         yield
@@ -251,5 +252,4 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 def get_printoptions() -> dict[str, Any]:
     """How tensors are shown now."""
-    names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
-    return {name: getattr(OPTIONS, name) for name in names}
+    return asdict(OPTIONS)

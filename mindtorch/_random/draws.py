@@ -16,7 +16,15 @@ from .._backends.registry import registry
 from .._compat.argument_errors import parsed
 from .._dispatch.dispatch_modes import fills_by_mode
 from .._dispatch.overrides import hand_over, overriding
-from .._functional.creation import finish, from_array, kind_of, refuse_options, sizes_of, write_out
+from .._functional.creation import (
+    finish,
+    from_array,
+    kind_of,
+    refuse_options,
+    refuse_sparse,
+    sizes_of,
+    write_out,
+)
 from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
@@ -121,6 +129,7 @@ def rand(
     """Uniform draws from [0, 1)."""
     if layout is not None or pin_memory is not False:
         refuse_options(layout, pin_memory)
+        refuse_sparse(layout, "uniform_")
     kind = _float_dtype(kind_of("rand", dtype, out), "check_uniform_bounds")
     shape = sizes_of(size, "rand", named)
     if out is not None and tuple(out.shape) == shape:  # the order of draws is that of its memory
@@ -139,6 +148,7 @@ def randn(
     """Draws from the standard normal distribution."""
     if layout is not None or pin_memory is not False:
         refuse_options(layout, pin_memory)
+        refuse_sparse(layout, "normal_")
     kind = _float_dtype(kind_of("randn", dtype, out), "normal_kernel_cpu")
     shape = sizes_of(size, "randn", named)
     if out is not None and tuple(out.shape) == shape:  # the order of draws is that of its memory
@@ -157,6 +167,7 @@ def randint(
     """Integers from [low, high), or from [0, low) where `high` is left out."""
     if layout is not None or pin_memory is not False:
         refuse_options(layout, pin_memory)
+        refuse_sparse(layout, "random_.from")
     if size is None:  # randint(high, size); without a `low` by name
         low, high, size = None, low, high
     elif high is None:

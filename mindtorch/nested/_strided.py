@@ -13,6 +13,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.class_names import name_class
 from .._compat.layout_refusals import layout_refusal
 from .._compat.refusals import without_kernel
 from .._compat.warn_once import warn_once
@@ -340,6 +341,7 @@ def _select(self: StridedNestedTensor, dim: int, index: int) -> Any:
     return join([part.select(dim % self.dim() - 1, index) for part in self.parts()])
 
 
+name_class(StridedNestedTensor, "Tensor", Tensor.__module__)
 _WHOLE: dict[str, Callable[..., Any]] = {
     "matmul": _matmul, "bmm": _matmul, "scaled_dot_product_attention": _attention, "cat": _cat,
     "select": _select,

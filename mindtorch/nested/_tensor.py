@@ -15,6 +15,7 @@ from typing import Any
 import mindtorch
 
 from .._compat.checks import SymInt
+from .._compat.class_names import name_class
 from .._functional.queries import jagged
 from .._tensor.geometry import Size, geometry
 from .._tensor.storage import UntypedStorage
@@ -259,15 +260,18 @@ class NestedTensor(Tensor):
         return self._text()
 
     def _text(self) -> str:
-        end = ""
+        history = ""
         if self.grad_fn is not None:
-            end = f", grad_fn=<{self.grad_fn.name()}>"
+            history = f" grad_fn={self.grad_fn},"
         elif self.requires_grad:
-            end = ", requires_grad=True"
+            history = " requires_grad=True,"
         return (
-            f"NestedTensor(size={tuple(self.shape)}, offsets={self._offsets},"
-            f" contiguous={self._lengths is None}{end})"
+            f"NestedTensor(size={tuple(self.shape)}, offsets={self._offsets},{history}"
+            f" contiguous={self._lengths is None})"
         )
+
+
+name_class(NestedTensor, "NestedTensor", "torch.nested._internal.nested_tensor")
 
 
 def make(

@@ -13,7 +13,7 @@ import zlib
 from collections import OrderedDict
 from contextlib import suppress
 from types import FunctionType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from .._functional.queries import layout, strided
 from .._tensor import dtype as dt
@@ -167,6 +167,13 @@ class _Stored:
 
 
 def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    kind, state = type(tensor), tensor.__dict__
+    if kind.__name__ == "Parameter":
+        args: Any = (tensor.detach(), tensor.requires_grad, OrderedDict())
+        return (_REBUILD_PARAMETER_WITH_STATE, (*args, state)) if state else (
+            _REBUILD_PARAMETER, args)  # fmt: skip
+    if tensor.is_nested:
+        return cast("tuple[Any, ...]", tensor.__reduce_ex__(2))
     if tensor.layout is not strided:
         sparse: Any = tensor
         return _REBUILD_SPARSE, (tensor.layout, sparse._saved_parts())
@@ -174,11 +181,6 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         return _reduce_quantized(tensor)
     geom = tensor._geom
     wants = tensor.requires_grad
-    kind, state = type(tensor), tensor.__dict__
-    if kind.__name__ == "Parameter":
-        args: Any = (tensor.detach(), tensor.requires_grad, OrderedDict())
-        return (_REBUILD_PARAMETER_WITH_STATE, (*args, state)) if state else (
-            _REBUILD_PARAMETER, args)  # fmt: skip
     if tensor.device.type == "meta":
         return _REBUILD_META, (tensor.dtype, tuple(geom.shape), geom.strides, wants)
     stored = _Stored(tensor._storage, tensor.dtype, tensor.device)

@@ -8,11 +8,14 @@ from typing import Any
 
 import mindtorch
 
+from .._autograd.node import Node
+from .._compat.argument_errors import parsed
 from .._compat.warn_once import warn_once
 from .._functional.queries import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from ._convert import flat
 from ._tensor import BLOCKED, BY_ROWS, COMPRESSED, LAYOUT_NAMES, make
 
 
@@ -83,11 +86,13 @@ def _values(
 
 
 def _indices(indices: Any, values: Tensor) -> Tensor:
-    if isinstance(indices, Tensor):
+    if isinstance(indices, int | Tensor) or hasattr(indices, "__array__"):
+        indices = mindtorch.as_tensor(indices)
         return indices.detach().to(device=values.device, dtype=mindtorch.int64)
     return mindtorch.tensor(indices, device=values.device).to(mindtorch.int64)
 
 
+@parsed()
 def sparse_coo_tensor(
     indices: Any = None, values: Any = None, size: Sequence[int] | None = None, *,
     dtype: Dtype | None = None, device: DeviceLike | None = None, pin_memory: bool = False,
@@ -104,13 +109,14 @@ def sparse_coo_tensor(
                 "sparse_coo_tensor() received an invalid combination of arguments: it needs indices"
                 " and values, or a size"
             )
-        shape = tuple(indices if size is None else size)
+        shape = indices if size is None else size
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
         empty = mindtorch.empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
         none = mindtorch.empty((len(shape), 0), dtype=mindtorch.int64, device=empty.device)
         return make(sparse_coo, (none,), empty, shape, True)
     values = _values(values, dtype, device, requires_grad)
     indices = _indices(indices, values)
-    if indices.dim() == 1:
+    if indices.dim() == 1 and size is not None:
         indices = indices[:, None]
     if not values.dim():
         values = values.reshape(1)
@@ -138,7 +144,16 @@ def sparse_coo_tensor(
         )
     if _checking(check_invariants) and nnz:
         _check_coordinates(indices, size)
+        if is_coalesced:
+            places = flat(indices, size)
+            if not bool((places[1:] > places[:-1]).all()):
+                raise RuntimeError(
+                    "cannot set is_coalesced to true if indices correspond to uncoalesced COO"
+                    " tensor"
+                )
     tensor = make(sparse_coo, (indices,), values, tuple(size), bool(is_coalesced))
+    if isinstance(values._fn, Node):
+        values._fn.label = "SparseCooTensorWithDimsAndTensorsBackward0"
     if is_coalesced is False:
         tensor._coalesced = False
     return tensor
@@ -156,6 +171,7 @@ def _check_coordinates(indices: Tensor, size: Sequence[int]) -> None:
             )
 
 
+@parsed()
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[int] | None = None,
     *, dtype: Dtype | None = None, layout: layout | None = None,
@@ -164,9 +180,9 @@ def sparse_compressed_tensor(
 ) -> Tensor:  # fmt: skip
     """A matrix of compressed rows or columns, as `layout` says; RuntimeError for other layouts."""
     if layout not in COMPRESSED:
+        kind = "none" if layout is None else LAYOUT_NAMES.get(layout, "Strided")
         raise RuntimeError(
-            "expected sparse compressed layout (SparseCsr, SparseCsc, SparseBsr, or SparseBsc) but"
-            f" got {LAYOUT_NAMES.get(layout, 'Strided') if layout is not None else 'Strided'}"
+            "sparse_compressed_tensor expected sparse compressed tensor layout but got " + kind
         )
     values = _values(values, dtype, device, requires_grad)
     compressed, plain = _compressed(compressed_indices, values), _compressed(plain_indices, values)
@@ -176,11 +192,14 @@ def sparse_compressed_tensor(
         size = _estimated(layout, compressed, plain, values)
     if _checking(check_invariants):
         _check_compressed(layout, compressed, plain, values, size)
+    if isinstance(values._fn, Node):
+        values._fn.label = "SparseCompressedTensorBackward0"
     return make(layout, (compressed, plain), values, tuple(size), True)
 
 
 def _compressed(indices: Any, values: Tensor) -> Tensor:
-    if isinstance(indices, Tensor):
+    if isinstance(indices, Tensor) or hasattr(indices, "__array__"):
+        indices = mindtorch.as_tensor(indices)
         return indices.detach().to(values.device)
     return mindtorch.tensor(indices, dtype=mindtorch.int64, device=values.device)
 
@@ -234,6 +253,7 @@ def _check_compressed(
             raise RuntimeError(f"`{what}` is not satisfied.")
 
 
+@parsed()
 def sparse_csr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None,
     **options: Any,
@@ -244,6 +264,7 @@ def sparse_csr_tensor(
     )
 
 
+@parsed()
 def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None,
     **options: Any,
@@ -254,6 +275,7 @@ def sparse_csc_tensor(
     )
 
 
+@parsed()
 def sparse_bsr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None,
     **options: Any,
@@ -264,6 +286,7 @@ def sparse_bsr_tensor(
     )
 
 
+@parsed()
 def sparse_bsc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None,
     **options: Any,
@@ -272,3 +295,28 @@ def sparse_bsc_tensor(
     return sparse_compressed_tensor(
         ccol_indices, row_indices, values, size, layout=sparse_bsc, **options
     )
+
+
+def zeros_of_layout(
+    size: Sequence[int], kind: layout, dtype: Dtype | None, device: DeviceLike | None,
+    requires_grad: bool,
+) -> Tensor:  # fmt: skip
+    """No places, by coordinates or compressed rows or columns; RuntimeError for others."""
+    if kind is sparse_coo:
+        return sparse_coo_tensor(
+            tuple(size), dtype=dtype, device=device, requires_grad=requires_grad
+        )
+    if kind not in (sparse_csr, sparse_csc):
+        raise RuntimeError(
+            "zeros_sparse_compressed expected sparse compressed (non-block) tensor layout but got"
+            f" {LAYOUT_NAMES.get(kind, 'Jagged')}"
+        )
+    if len(size) != 2:
+        raise RuntimeError(
+            "torch.zeros: Only batched sparse compressed (non-block) tensors are supported, but"
+            f" got size {list(size)}"
+        )
+    outer = size[0] if kind in BY_ROWS else size[1]
+    places = mindtorch.zeros(outer + 1, dtype=mindtorch.int64, device=device)
+    values = mindtorch.empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
+    return make(kind, (places, places[:0]), values, tuple(size), True)

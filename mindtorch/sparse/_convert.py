@@ -157,7 +157,11 @@ def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None) ->
         before = "coo" if tensor._layout is sparse_coo else "sparse_compressed"
     call = f"{before}_to_sparse_{LAYOUT_NAMES[kind][6:].lower()}"
     if blocksize is None:
-        raise RuntimeError(f"to_sparse: {LAYOUT_NAMES[kind]} needs a blocksize of two sizes")
+        source = LAYOUT_NAMES[tensor._layout] if isinstance(tensor, SparseTensor) else "Strided"
+        raise RuntimeError(
+            f"{before}_to_sparse: conversion from {source} to {LAYOUT_NAMES[kind]} without"
+            " blocksize argument given is not supported"
+        )
     sizes = [blocksize] * 2 if isinstance(blocksize, int) else list(blocksize)
     if len(sizes) != 2:
         raise RuntimeError(f"{call}: blocksize needs to be a tuple of size 2, but got {len(sizes)}")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import mindtorch
 
 from .._autograd.node import Node
+from .._compat.refusals import without_kernel
 from .._dispatch.bind import can_cast
 from .._functional.queries import layout as Layout
 from .._functional.queries import sparse_coo, sparse_csc, sparse_csr, strided
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
-from ..ops.rules import wrap_dim
+from ..ops.rules import broadcast, wrap_dim
 from ._convert import coalesced, convert, dense, flat, gathered, to_coo
 from ._tensor import (
     BLOCKED,
@@ -26,15 +27,18 @@ from ._tensor import (
     become,
     make,
     refusal,
+    refusal_of_places,
     with_values,
 )
+
+Result = TypeVar("Result", bound=Tensor)
 
 # Functions that map zero to zero: of one element each, so that values change and places do not.
 LINEAR = ("neg", "negative", "positive", "conj", "conj_physical", "resolve_conj", "resolve_neg")
 ZERO_TO_ZERO = (
     "abs", "absolute", "angle", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan",
     "atanh", "ceil", "deg2rad", "erf", "erfinv", "expm1", "fix", "floor", "frac", "isinf", "isnan",
-    "isneginf", "isposinf", "log1p", "nan_to_num", "rad2deg", "relu", "round", "sgn", "sign",
+    "isneginf", "isposinf", "log1p", "nan_to_num", "rad2deg", "round", "sgn", "sign",
     "signbit", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
 )  # fmt: skip
 CASTS = ("bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int",
@@ -75,10 +79,7 @@ def _wants_coo(name: str, tensor: Tensor) -> None:
 @handles("reshape")
 def reshape(self: SparseTensor, *shape: object) -> Tensor:
     """Always an error, as in torch."""
-    if self._layout is not sparse_coo:
-        raise NotImplementedError(
-            f"reshape of {self._layout} tensors: to_dense() makes ordinary ones"
-        )
+    _refuse_compressed(self, "is_contiguous")
     raise RuntimeError("reshape is not implemented for sparse tensors")
 
 
@@ -112,7 +113,7 @@ def _indices(self: SparseTensor) -> Tensor:
 @handles("_values")
 def _values(self: SparseTensor) -> Tensor:
     _wants_coo("_values", self)
-    return self._vals
+    return self._vals.detach()
 
 
 @handles("indices")
@@ -135,7 +136,10 @@ def values(self: Tensor) -> Tensor:
         raise RuntimeError(
             "Cannot get values on an uncoalesced tensor, please call .coalesce() first"
         )
-    return self._vals
+    values = self._vals
+    if not values.requires_grad:
+        return values
+    return label_last(values.view_as(values), "ValuesBackward0")
 
 
 def _compressed_part(name: str, rows: bool, at: int) -> Callable[[Tensor], Tensor]:
@@ -268,6 +272,8 @@ def detach(self: SparseTensor) -> SparseTensor:
 @handles("pow")
 def power(self: SparseTensor, exponent: Any) -> SparseTensor:
     """Each value to a positive power."""
+    if not _is_sparse(self):
+        raise refusal("pow.Scalar", exponent)
     if _is_sparse(exponent) or isinstance(exponent, Tensor) or not exponent:
         raise RuntimeError(
             "pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor"
@@ -290,12 +296,12 @@ def _restored(result: SparseTensor, *operands: Any) -> Tensor:
     return result if kind is sparse_coo else convert(result, kind)
 
 
-def _same_shape(name: str, one: Tensor, other: Tensor) -> None:
+def _refuse_broadcast(one: Tensor, other: Tensor, what: str) -> None:
     if one.shape != other.shape:
         raise RuntimeError(
-            f"{name}: expected 'self' and 'other' to have same size, but self has size"
-            f" {list(one.shape)} while other has size {list(other.shape)} (FYI: {name} on sparse"
-            " tensors does not support broadcasting, and mindtorch has no broadcast of them)"
+            "add: expected 'self' and 'other' to have same size, but self has size"
+            f" {list(one.shape)} while other has size {list(other.shape)} (FYI: {what}-sparse"
+            " addition does not currently support broadcasting)"
         )
 
 
@@ -303,15 +309,23 @@ def _same_shape(name: str, one: Tensor, other: Tensor) -> None:
 def add(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """The sum: sparse of two sparse tensors, ordinary where `self` is."""
     if not _is_sparse(self):
-        _same_shape("add", self, other)
+        _refuse_broadcast(mindtorch.as_tensor(self), other, "dense")
         return self + dense(other) * alpha
     if not _is_sparse(other):
-        if self._layout is sparse_coo or _scalar(other):
+        if self._layout is sparse_coo:
             raise RuntimeError(
                 "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
             )
+        _refuse_broadcast(mindtorch.as_tensor(other), self, "op2")
         return dense(self) + other * alpha
-    _same_shape("add", self, other)
+    if self.shape != other.shape:
+        raise RuntimeError(
+            "add: expected sizes of 'self' and 'other' to match, but"
+            f" {list(self.shape)} != {list(other.shape)}"
+        )
+    if self._layout in BLOCKED and other._layout is self._layout:
+        total = dense(self) + dense(other) * alpha
+        return convert(total, self._layout, self._vals.shape[1:])
     one, two = to_coo(self), to_coo(other)
     if one._parts[0].shape[0] != two._parts[0].shape[0]:
         raise RuntimeError("add: expected 'self' and 'other' to have same sparse dims")
@@ -360,10 +374,11 @@ def _merged(joined: SparseTensor, first: int) -> SparseTensor:
     return make(sparse_coo, (indices,), values, joined.shape)
 
 
-def label_last(result: Tensor, label: str) -> Tensor:
+def label_last(result: Result, label: str) -> Result:
     """`result`, whose last node is named as torch's is."""
-    if isinstance(result._fn, Node):
-        result._fn.label = label
+    node = (result._vals if isinstance(result, SparseTensor) else result)._fn
+    if isinstance(node, Node):
+        node.label = label
     return result
 
 
@@ -382,7 +397,11 @@ def mul(self: Any, other: Any) -> Tensor:
         return with_values(self, self._vals * other)
     if not _is_sparse(other):
         return _by_dense(self, other)
-    _same_shape("mul", self, other)
+    if self.shape != other.shape:
+        raise RuntimeError(
+            "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality,"
+            " number of sparse dimensions, and shape of sparse dimensions"
+        )
     one, two = coalesced(to_coo(self)), coalesced(to_coo(other))
     first, second = _flat_sorted(one), _flat_sorted(two)
     if not first.numel() or not second.numel():
@@ -399,7 +418,8 @@ def mul(self: Any, other: Any) -> Tensor:
 
 def _by_dense(self: SparseTensor, other: Tensor) -> Tensor:
     if other.dim() > self.dim():
-        raise RuntimeError("mul: the ordinary tensor has more dims than the sparse one")
+        self = to_coo(dense(self).broadcast_to(tuple(other.shape)))
+    broadcast(other.shape, self.shape)
     source = to_coo(self)
     whole = other.broadcast_to(tuple(self.shape))
     return _restored(make(sparse_coo, source._parts, source._vals * _elements(whole, source),
@@ -431,6 +451,14 @@ def div(self: SparseTensor, other: Any, *, rounding_mode: str | None = None) -> 
 def floor_divide(self: SparseTensor, other: Any) -> Tensor:
     """The quotient by a number, rounded down."""
     return div(self, other, rounding_mode="floor")
+
+
+@handles("svd_lowrank")
+def svd_lowrank(matrix: SparseTensor, *ranks: Any, **options: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The leading singular triplets, by products alone."""
+    from ..ops.rows.matrix import lowrank
+
+    return lowrank.svd_lowrank(matrix, *ranks, **options)
 
 
 @handles("is_same_size")
@@ -561,6 +589,11 @@ def select(self: SparseTensor, dim: int, index: int) -> Tensor:
     return make(sparse_coo, (rest,), values, shape, source._coalesced)
 
 
+def _refuse_compressed(tensor: SparseTensor, what: str) -> None:
+    if tensor._layout is not sparse_coo:
+        raise refusal_of_places(tensor, what)
+
+
 @handles("__getitem__")
 def getitem(self: SparseTensor, index: Any) -> Tensor:
     """Whole numbers, full slices and `...` as an index."""
@@ -570,26 +603,81 @@ def getitem(self: SparseTensor, index: Any) -> Tensor:
     if Ellipsis in parts:
         where = parts.index(Ellipsis)
         parts[where : where + 1] = [slice(None)] * (self.dim() - len(parts) + 1)
+    if sum(part is not None for part in parts) > self.dim():
+        raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
     for part in parts:
-        if isinstance(part, int) or (isinstance(part, Tensor) and not part.dim()):
+        if isinstance(part, int) or (
+            isinstance(part, Tensor) and not part.dim() and part.dtype is not mindtorch.bool
+        ):
+            size = result.shape[at]
+            if not -size <= int(part) < size:
+                dim = at + self.dim() - result.dim()
+                raise IndexError(
+                    f"index {int(part)} is out of bounds for dimension {dim} with size {size}"
+                )
             result = result.select(at, int(part))
+        elif part is None:
+            result, at = result.unsqueeze(at), at + 1
         elif isinstance(part, slice) and part == slice(None):
             at += 1
         elif isinstance(part, slice) and isinstance(result, SparseTensor):
             if part.indices(result.shape[at]) != (0, result.shape[at], 1):
+                _refuse_compressed(self, "strides")
                 raise refusal("as_strided", result)
             at += 1
+        elif isinstance(part, str):
+            raise TypeError("new(): invalid data type 'str'")
         else:
-            raise NotImplementedError(
-                f"a sparse tensor is indexed by numbers and slices, got {type(part).__name__};"
-                " index_select takes a tensor"
-            )
+            _refuse_compressed(self, "strides")
+            raise refusal("index.Tensor", self)
     return result
+
+
+@handles("relu")
+def relu(self: SparseTensor, inplace: bool = False) -> SparseTensor:
+    """The greater of each value and zero."""
+    if self._layout is not sparse_coo:
+        raise RuntimeError(f"unsupported tensor layout: {LAYOUT_NAMES[self._layout]}")
+    source = coalesced(self)
+    result = with_values(source, source._vals.relu())
+    return become(self, result) if inplace else result
+
+
+@handles("dropout")
+def dropout(
+    input: SparseTensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> SparseTensor:
+    """The tensor itself where nothing is drawn: torch draws no sparse masks."""
+    if training and p:
+        raise refusal("bernoulli_.float", input)
+    return input
+
+
+@handles("embedding")
+def embedding(input: Tensor, weight: SparseTensor, *_: object, **options: object) -> Tensor:
+    """The rows of a sparse table."""
+    return index_select(weight, 0, input)
+
+
+@handles("einsum")
+def einsum(equation: str, *operands: object) -> Tensor:
+    """Always an error, as in torch."""
+    return reshape(next(v for v in operands if isinstance(v, SparseTensor)))
+
+
+@handles("_nnz")
+def nnz(self: Tensor) -> int:
+    """How many places there are."""
+    if not isinstance(self, SparseTensor):
+        raise NotImplementedError(without_kernel("_nnz", "CPU"))
+    return int(self._parts[-1].shape[-1])
 
 
 @handles("index_select")
 def index_select(self: SparseTensor, dim: int, index: Tensor) -> Tensor:
     """The slices of a dimension that `index` names."""
+    if self._layout is not sparse_coo:
+        raise refusal("index_select", self)
     at = dim % self.dim()
     source = to_coo(self)
     (places,) = source._parts
@@ -613,11 +701,23 @@ def narrow_copy(self: SparseTensor, dim: int, start: int, length: int) -> Tensor
 @handles("cat", "concat", "concatenate")
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Sparse tensors one behind the other."""
-    if not all(_is_sparse(t) for t in tensors):
-        raise RuntimeError("cat: sparse and ordinary tensors are not joined")
+    for place, tensor in enumerate(tensors):
+        if not isinstance(tensor, SparseTensor):
+            raise RuntimeError(
+                f"Concatenating sparse tensors, but a dense tensor was found at position {place}."
+            )
+        _refuse_compressed(tensor, "is_contiguous")
     sources = [to_coo(t) for t in tensors]
     first = sources[0]
-    at, count = dim % first.dim(), first._parts[0].shape[0]
+    at, count = wrap_dim(dim, first.dim()), first._parts[0].shape[0]
+    for place, source in enumerate(sources):
+        if any(a != b for d, (a, b) in enumerate(zip(first.shape, source.shape, strict=False))
+               if d != at):  # fmt: skip
+            raise RuntimeError(
+                f"All tensors must have the same shape: {list(first.shape)} (except in the"
+                f" concatenating dimension), but found shape: {list(source.shape)} at position"
+                f" {place}."
+            )
     shape = list(first.shape)
     shape[at] = sum(t.shape[at] for t in sources)
     if at >= count:
@@ -629,13 +729,15 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         places.append(rows)
         start += source.shape[at]
     values = mindtorch.cat([s._vals for s in sources])
-    result = make(sparse_coo, (mindtorch.cat(places, 1),), values, shape)
-    return _restored(result, *tensors)
+    return make(sparse_coo, (mindtorch.cat(places, 1),), values, shape)
 
 
 @handles("stack")
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Sparse tensors along a new dimension."""
+    for tensor in tensors:
+        if isinstance(tensor, SparseTensor):
+            _refuse_compressed(tensor, "is_contiguous")
     return cat([t.unsqueeze(dim) for t in tensors], dim)
 
 
@@ -654,6 +756,13 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
 @handles("sparse_mask")
 def sparse_mask(self: Tensor, mask: SparseTensor) -> Tensor:
     """What `self` has at the places of `mask`."""
+    if not isinstance(mask, SparseTensor):
+        raise NotImplementedError(without_kernel("sparse_mask", "CPU"))
+    if self.shape != mask.shape:
+        raise RuntimeError(
+            "sparse_mask(): operands have incompatible sizes; self has size"
+            f" {list(self.shape)} but mask has size {list(mask.shape)}"
+        )
     places = to_coo(mask)
     if not isinstance(self, SparseTensor):
         return _restored(make(sparse_coo, places._parts, _elements(self, places), mask.shape,
@@ -738,7 +847,7 @@ def _writing(name: str) -> Callable[..., Any]:
     return run
 
 
-for _name in ("add", "sub", "mul", "div", "pow", "floor_divide", "neg", *ZERO_TO_ZERO):
+for _name in ("add", "sub", "mul", "div", "pow", "floor_divide", "neg", "relu", *ZERO_TO_ZERO):
     if not _name.startswith("is"):
         HANDLERS[_name + "_"] = _writing(_name)
 

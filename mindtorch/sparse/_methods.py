@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor.tensor import Tensor
 from . import _gradients, _products
+from ._functions import label_last
 from ._tensor import HANDLERS, SparseTensor
 
 _PROPERTIES = ("T", "mT", "mH", "data", "real", "imag")
@@ -10,11 +15,46 @@ _PROPERTIES = ("T", "mT", "mH", "data", "real", "imag")
 _OPERATORS = ("__radd__", "__rmul__", "__matmul__", "__rmatmul__")
 
 
+# What torch calls the node of a result, where the last of ours is another.
+_LABELS = {
+    "coalesce": "CoalesceBackward0", "to_dense": "ToDenseBackward0", "t": "TBackward0",
+    "T": "PermuteBackward0", "transpose": "TransposeBackward0", "permute": "PermuteBackward0",
+    "mm": "MmBackward0", "sub": "SubBackward0", "div": "DivBackward0",
+    "select": "SelectBackward0", "unsqueeze": "UnsqueezeBackward0", "to_sparse": "ToSparseBackward",
+    "to_sparse_coo": "ToSparseBackward",
+    "to_sparse_csr": "ToSparseCsrBackward0", "to_sparse_csc": "ToSparseCscBackward0",
+    "to_sparse_bsr": "ToSparseBsrBackward0", "to_sparse_bsc": "ToSparseBscBackward0",
+    "sparse_mask": "SparseMaskBackward0", "__getitem__": "SelectBackward0",
+}  # fmt: skip
+
+
+_BY_DIM = ("ToSparseBackward",)  # another overload where a dim is given
+
+
+def _labelled(handler: Callable[..., Any], label: str) -> Callable[..., Any]:
+    """The handler, whose new results have torch's name for their node."""
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = handler(self, *args, **kwargs)
+        if isinstance(result, Tensor) and result.requires_grad:
+            values = result._vals if isinstance(result, SparseTensor) else result
+            before = self._vals if isinstance(self, SparseTensor) else self
+            if values._fn is not before._fn:
+                label_last(result, label + "10"[bool(args)] if label in _BY_DIM else label)
+        return result
+
+    run.__name__ = run.__qualname__ = handler.__name__
+    run.__doc__ = handler.__doc__
+    return run
+
+
 def attach() -> None:
     """Give SparseTensor a method for each handler; those of products and gradients are put by
     their import."""
     assert _products.addmm is HANDLERS["addmm"]
     assert HANDLERS["_embedding_sparse_backward"] is _gradients.embedding_sparse_backward
+    for name, label in _LABELS.items():
+        HANDLERS[name] = _labelled(HANDLERS[name], label)
     for name, handler in HANDLERS.items():
         if name in _PROPERTIES:
             setattr(SparseTensor, name, property(handler))

@@ -11,13 +11,15 @@ from typing import Any
 import mindtorch
 
 from .._compat.argument_errors import parsed
-from .._functional.queries import sparse_coo, sparse_csr
+from .._compat.refusals import without_kernel
+from .._compat.unsupported_dtypes import refuse
+from .._functional.queries import sparse_coo, sparse_csc, sparse_csr
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
-from ..ops.rules import wrap_dim
+from ..ops.rules import scalar_name, wrap_dim
 from ._convert import arange, coalesced, convert, dense, flat, gathered, starts, to_coo
 from ._functions import handles, label_last
-from ._tensor import SparseTensor, make, refusal, with_values
+from ._tensor import HANDLERS, LAYOUT_NAMES, SparseTensor, make, refusal, with_values
 
 
 def _check_matrices(one: Tensor, other: Tensor) -> None:
@@ -30,6 +32,28 @@ def _check_matrices(one: Tensor, other: Tensor) -> None:
             f"addmm: Argument #3 (dense): Expected dim 0 size {one.shape[1]}, got {other.shape[0]}"
         )
     raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_by(one)} and {_by(other)})")
+
+
+def _check_kinds(one: Tensor, other: Tensor) -> None:
+    """torch's refusals of factors by their dtypes and pairs of layouts."""
+    sparse = [t for t in (one, other) if isinstance(t, SparseTensor)]
+    if one.dtype is not other.dtype:
+        if len(sparse) == 2:
+            raise RuntimeError(
+                f"mat1 dtype {scalar_name(one.dtype)} does not match mat2 dtype"
+                f" {scalar_name(other.dtype)}"
+            )
+        kinds = (one.dtype, other.dtype) if sparse[0] is one else (other.dtype, one.dtype)
+        names = [scalar_name(kind) for kind in kinds]
+        raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
+    layouts = {t._layout for t in sparse}
+    if len(layouts) == 2 and sparse_coo in layouts:
+        names = [LAYOUT_NAMES[t._layout] for t in sparse]
+        raise RuntimeError(
+            f"addmm: computation on CPU is not implemented for {names[0]} + {' @ '.join(names)}"
+        )
+    if sparse_coo not in layouts and one.device.type == "cpu":
+        refuse({"bool whole half": "addmm_out_sparse_csr_impl_mkl"}, None, [one._geom])
 
 
 def _by(matrix: Tensor) -> str:
@@ -68,7 +92,7 @@ def _times_sparse(one: SparseTensor, other: SparseTensor) -> Tensor:
     places = mindtorch.stack([rows.index_select(0, which), columns.index_select(0, at)])
     shape = (one.shape[0], other.shape[1])
     product = coalesced(make(sparse_coo, (places,), values, shape))
-    return product if one._layout is sparse_coo else convert(product, one._layout)
+    return product if one._layout is sparse_coo else convert(product, sparse_csr)
 
 
 def mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
@@ -86,10 +110,17 @@ def _mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 def _product(input: Tensor, mat2: Tensor, reduce: str | None) -> Tensor:
     _check_matrices(input, mat2)
-    if reduce is not None and reduce != "sum":
-        if not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):
-            raise RuntimeError("mm: reduce is for a sparse matrix by an ordinary one")
+    if reduce is not None:
+        if not isinstance(input, SparseTensor) or input._layout is not sparse_csr:
+            raise NotImplementedError(without_kernel("_sparse_mm_reduce_impl", "SparseCPU"))
+        if reduce not in ("sum", "mean", "amax", "amin"):
+            if reduce == "prod":
+                raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
+            raise RuntimeError(
+                f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+            )
         return _reduced(input, mat2, reduce)
+    _check_kinds(input, mat2)
     if not isinstance(mat2, SparseTensor):
         return _times(input, mat2) if isinstance(input, SparseTensor) else input @ mat2
     if isinstance(input, SparseTensor):
@@ -133,7 +164,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     for name, matrices in (("self", input), ("mat2", mat2)):
         if matrices.dim() != 3:
             raise RuntimeError(
-                f"bmm_sparse: Tensor '{name}' must have three dims, got {matrices.dim()} dims"
+                f"bmm_sparse: Tensor '{name}' must have 3 sparse dims, but has {matrices.dim()}"
             )
     if input.shape[2] != mat2.shape[1]:
         raise RuntimeError("bmm_sparse: 'self.size(2)' and 'mat2.size(1)' must match")
@@ -154,7 +185,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`."""
     product = matmul(input, weight.t())
-    return product if bias is None else product + bias
+    return product if bias is None else label_last(product + bias, "AddmmBackward0")
 
 
 @handles("smm")
@@ -181,7 +212,9 @@ def sspaddmm(
     input: SparseTensor, mat1: SparseTensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)`, as coordinates."""
-    return to_coo(input) * beta + smm(mat1, mat2) * alpha
+    one, two = to_coo(input) * beta, smm(mat1, mat2) * alpha
+    places = mindtorch.cat([one._parts[0], two._parts[0]], 1)
+    return make(sparse_coo, (places,), mindtorch.cat([one._vals, two._vals]), input.shape)
 
 
 def sampled_addmm(
@@ -219,11 +252,10 @@ def sum_of(
         values = values.to(mindtorch.int64)
     inside = [d - count + 1 for d in dims if d >= count]
     values = values.sum(inside, keepdim=keepdim) if inside else values
-    left = [d for d in range(count) if d not in dims]
+    left, label = [d for d in range(count) if d not in dims], "SumBackward1"
     shape = [1 if d in dims else n for d, n in enumerate(input.shape) if keepdim or d not in dims]
     if not left:
-        values = values.sum(0)
-        return values.reshape(shape)
+        return label_last(values.sum(0).reshape(shape), label)
     indices = places.index_select(0, mindtorch.tensor(left, device=places.device))
     sizes = [input.shape[d] for d in left]
     rest = coalesced(make(sparse_coo, (indices,), values, (*sizes, *values.shape[1:])))
@@ -232,14 +264,29 @@ def sum_of(
         zero = result_places.new_zeros(result_places.shape[1])
         rows = iter(result_places)
         result_places = mindtorch.stack([zero if d in dims else next(rows) for d in range(count)])
-    result = make(sparse_coo, (result_places,), rest._vals, shape, True)
+    result = label_last(make(sparse_coo, (result_places,), rest._vals, shape, True), label)
     return result if input._layout is sparse_coo else convert(result, input._layout)
 
 
-def _groups(input: SparseTensor, dim: int) -> tuple[SparseTensor, Tensor, int]:
+def sparse_sum(input: Tensor, dim: Any = None, dtype: Dtype | None = None) -> Tensor:
+    """The sum of what coordinates have, of all elements or over dimensions: torch.sparse.sum."""
+    if dim is None:
+        return sum_of(HANDLERS["coalesce"](input), dtype=dtype)
+    if not isinstance(input, SparseTensor) or input._layout is not sparse_coo:
+        kind = "SparseCsrCPU" if isinstance(input, SparseTensor) else "CPU"
+        raise NotImplementedError(without_kernel("_indices", kind))
+    return label_last(sum_of(input, dim, dtype=dtype), "SparseSumBackward0")
+
+
+def _groups(name: str, input: Tensor, dim: int) -> tuple[SparseTensor, Tensor, int]:
     """Coalesced coordinates, for each place the number of its line along `dim`, and the lines."""
-    source = coalesced(to_coo(input))
-    places, at = source._parts[0], dim % input.dim()
+    if not isinstance(input, SparseTensor) or input._layout is not sparse_coo:
+        kind = "SparseCsrCPU" if isinstance(input, SparseTensor) else "CPU"
+        raise NotImplementedError(without_kernel(f"_sparse_{name}", kind))
+    at = wrap_dim(dim, input.dim())
+    refuse({"bool whole": name}, None, [input._geom])
+    source = coalesced(input)
+    places = source._parts[0]
     if at >= places.shape[0]:
         raise RuntimeError("softmax: mindtorch takes dimensions that have indices")
     others = [d for d in range(places.shape[0]) if d != at]
@@ -255,8 +302,15 @@ def log_softmax(
     input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
 ) -> SparseTensor:
     """The logarithm of softmax over what is there along `dim`; absent elements count as -inf."""
-    source, line, number = _groups(input, dim)
-    values = source._vals if dtype is None else source._vals.to(dtype)
+    values = _log_softmax("log_softmax", input, dim, dtype)
+    return label_last(values, "SparseLogSoftmaxBackward0")
+
+
+def _log_softmax(name: str, input: SparseTensor, dim: int, dtype: Dtype | None) -> SparseTensor:
+    if dtype is not None and isinstance(input, SparseTensor):
+        input = with_values(input, input._vals.to(dtype))
+    source, line, number = _groups(name, input, dim)
+    values = source._vals
     rows = line.reshape((-1, *[1] * (values.dim() - 1))).expand(values.shape)
     lowest = mindtorch.full((number, *values.shape[1:]), float("-inf"), dtype=values.dtype,
                             device=values.device)  # fmt: skip
@@ -270,12 +324,17 @@ def softmax(
     input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
 ) -> SparseTensor:
     """Softmax over what is there along `dim`."""
-    result = log_softmax(input, dim, dtype=dtype)
-    return with_values(result, result._vals.exp())
+    result = _log_softmax("softmax", input, dim, dtype)
+    return label_last(with_values(result, result._vals.exp()), "SparseSoftmaxBackward0")
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:
     """A matrix whose diagonals `offsets` hold rows of `diagonals`, by column numbers."""
+    if layout not in (None, sparse_coo, sparse_csr, sparse_csc):
+        kind = LAYOUT_NAMES.get(layout, "Strided")
+        raise RuntimeError(
+            f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {kind}"
+        )
     rows, columns = shape
     diagonals = diagonals[None] if diagonals.dim() == 1 else diagonals
     offsets = offsets.reshape(-1)

@@ -12,6 +12,7 @@ from typing import Any
 
 import mindtorch
 
+from .._compat.class_names import name_class
 from .._compat.layout_refusals import layout_refusal
 from .._compat.refusals import BACKENDS, without_kernel
 from .._compat.warn_once import warn_once
@@ -119,18 +120,17 @@ class SparseTensor(Tensor):
     def grad(self, value: SparseTensor | None) -> None:
         self._vals.grad = None if value is None else value._vals
 
-    def _nnz(self) -> int:
-        return int(self._vals.shape[0])
+    _nnz: Callable[..., int]  # a handler, as other methods
 
     def stride(self, dim: int | None = None) -> Any:
         if self._layout is sparse_coo:
             return super().stride(dim)
-        raise RuntimeError("Sparse compressed tensors do not have strides")
+        raise refusal_of_places(self, "strides")
 
     def is_contiguous(self, *more: object, memory_format: object = None) -> bool:
         if self._layout is sparse_coo:
             return False
-        raise RuntimeError(f"Tensors of type {_impl(self)} do not have is_contiguous")
+        raise refusal_of_places(self, "is_contiguous")
 
     def data_ptr(self) -> int:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
@@ -141,7 +141,7 @@ class SparseTensor(Tensor):
     def untyped_storage(self) -> Any:
         raise NotImplementedError(f"Cannot access storage of {_impl(self)}")
 
-    storage = _typed_storage = untyped_storage
+    _typed_storage = untyped_storage
 
     @property
     def nbytes(self) -> int:
@@ -152,11 +152,10 @@ class SparseTensor(Tensor):
         )
 
     def numpy(self, *more: object, force: bool = False) -> Any:
-        if not force:
-            raise TypeError(
-                "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."
-            )
-        return HANDLERS["to_dense"](self).numpy(force=True)
+        raise TypeError(
+            f"can't convert {LAYOUT_NAMES[self._layout]} layout tensor to numpy. Use"
+            " Tensor.to_dense() first."
+        )
 
     def __array__(self, *_: object, **__: object) -> Any:
         return self.numpy()
@@ -176,10 +175,22 @@ class SparseTensor(Tensor):
     def __iter__(self) -> Any:
         return iter([self[i] for i in range(len(self))])
 
+    def __copy__(self) -> SparseTensor:
+        return self._of_class(type(self), self.requires_grad)
+
+    def _of_class(self, cls: type[Tensor], requires_grad: bool) -> SparseTensor:
+        """The same places and values outside the graph: a tensor, or a parameter."""
+        kind = SparseParameter if getattr(cls, "_is_param", False) else SparseTensor
+        tensor = with_values(self, self._vals.detach())
+        tensor.__class__ = kind
+        return tensor.requires_grad_(requires_grad)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
         parts = tuple(p.clone() for p in self._parts)
         vals = self._vals.detach().clone().requires_grad_(self.requires_grad)
-        return make(self._layout, parts, vals, self.shape, self._coalesced)
+        copied = make(self._layout, parts, vals, self.shape, self._coalesced)
+        copied.__class__ = type(self)
+        return copied
 
     def _saved_parts(self) -> tuple[Any, ...]:
         """What files hold of the tensor, as torch writes it."""
@@ -197,7 +208,15 @@ class SparseTensor(Tensor):
         """Refused: there is no storage to take."""
         raise refusal("set_", self)
 
-    apply_ = map_ = squeeze_ = unsqueeze_ = fill_ = set_
+    squeeze_ = unsqueeze_ = fill_ = set_
+
+    def apply_(self, *_: object) -> Any:
+        """Refused: there is no storage to change."""
+        return self.data_ptr()
+
+    def map_(self, *_: object) -> Any:
+        """Refused, as `apply_`."""
+        return self.data_ptr()
 
     def __dlpack__(self, *_: object, **__: object) -> Any:
         raise BufferError("Can't export tensors with layout other than torch.strided")
@@ -258,9 +277,26 @@ class SparseTensor(Tensor):
         return become(self, make(self._layout, (places,), values, size))
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        return _listing(self)
+        return "Parameter containing:\n" * getattr(self, "_is_param", False) + _listing(self)
 
     __hash__ = Tensor.__hash__
+
+
+class SparseParameter(SparseTensor):
+    """A sparse tensor that is a module's parameter; `isinstance` finds it by its mark."""
+
+    _is_param = True
+
+
+# torch has no classes of their own for them.
+name_class(SparseTensor, "Tensor", Tensor.__module__)
+name_class(SparseParameter, "Parameter", "torch.nn.parameter")
+
+
+def refusal_of_places(tensor: SparseTensor, what: str) -> RuntimeError:
+    """torch's error of what asks where elements of compressed tensors lie."""
+    name = LAYOUT_NAMES[tensor._layout].removeprefix("Sparse").upper()
+    return RuntimeError(f"Sparse {name} tensors do not have {what}")
 
 
 def _rebuilt(name: str, parts: Any, values: Tensor, shape: Any, coalesced: bool = False) -> Tensor:
@@ -315,6 +351,8 @@ def become(target: SparseTensor, source: SparseTensor) -> SparseTensor:
 def with_values(tensor: SparseTensor, values: Tensor) -> SparseTensor:
     """The same places with other values, on their device."""
     parts = tensor._parts
+    if values is tensor._vals:
+        return tensor
     if parts[0].device != values.device:
         parts = tuple(p.to(values.device) for p in parts)
     return make(tensor._layout, parts, values, tensor.shape, tensor._coalesced)

@@ -190,19 +190,63 @@ def _compare_tensors(a: Tensor, b: Tensor, terms: _Terms) -> None:
     one, two = a.layout, b.layout
     if terms.check_layout and one != two:
         raise terms.differ(f"The values for attribute 'layout' do not match: {one} != {two}.")
-    a, b = (t if str(t.layout) == "torch.strided" else t.to_dense() for t in (a, b))
-    checks = (
-        ("shape", True, a.shape, b.shape),
-        ("device", terms.check_device, a.device, b.device),
-        ("dtype", terms.check_dtype, a.dtype, b.dtype),
-        ("stride()", terms.check_stride, a.stride(), b.stride()),
+    if one != two:
+        a, b = (t if str(t.layout) == "torch.strided" else t.to_dense() for t in (a, b))
+    checks: tuple[tuple[str, bool, Callable[[Tensor], object]], ...] = (
+        ("shape", True, lambda t: t.shape),
+        ("is_quantized", True, lambda t: t.is_quantized),
+        ("qscheme()", a.is_quantized and b.is_quantized, lambda t: t.qscheme()),
+        ("stride()", terms.check_stride and str(one) == "torch.strided", lambda t: t.stride()),
+        ("device", terms.check_device, lambda t: t.device),
+        ("dtype", terms.check_dtype, lambda t: t.dtype),
     )
-    for name, enabled, one, two in checks:
-        if enabled and one != two:
+    for name, enabled, read in checks:
+        if enabled and (one := read(a)) != (two := read(b)):
             raise terms.differ(f"The values for attribute '{name}' do not match: {one} != {two}.")
     if a.is_meta or b.is_meta:
         return
     tolerances = terms.of(a.dtype, b.dtype)
+    for x, y, allowed, what in _parts(a, b, tolerances, terms):
+        _compare_elements(x, y, allowed, terms, what)
+
+
+# What is compared in turn, and by which tolerances; the last is what messages call it.
+Parts: TypeAlias = list[tuple[Tensor, Tensor, Tolerances, str]]
+
+
+def _parts(a: Tensor, b: Tensor, tolerances: Tolerances, terms: _Terms) -> Parts:
+    """The parts of tensors of one layout: indices are equal, values are close."""
+    if a.is_quantized:
+        return [(a.dequantize(), b.dequantize(), tolerances, "Quantized {}")]
+    layout = str(a.layout)
+    if layout == "torch.jagged":
+        return [(a.values(), b.values(), tolerances, "")]
+    if layout == "torch.strided":
+        return [(a, b, tolerances, "")]
+    name = "COO" if a.is_sparse else layout[-3:].upper()
+    counts = {"sparse dimensions": "sparse_dim", "specified values": "_nnz"}
+    for what, method in counts.items():
+        one, two = (getattr(t, method)() for t in (a, b))
+        if one != two:
+            raise terms.differ(
+                f"The number of {what} in sparse {name} tensors does not match: {one} != {two}"
+            )
+    indices = ("_indices",) if a.is_sparse else _INDICES[layout[-1]]
+    values = "_values" if a.is_sparse else "values"
+    parts: Parts = [
+        (getattr(a, part)(), getattr(b, part)(), (0.0, 0.0), f"Sparse {name} {part.lstrip('_')}")
+        for part in indices
+    ]
+    return [*parts, (getattr(a, values)(), getattr(b, values)(), tolerances,
+                     f"Sparse {name} values")]  # fmt: skip
+
+
+_INDICES = {"r": ("crow_indices", "col_indices"), "c": ("ccol_indices", "row_indices")}
+
+
+def _compare_elements(
+    a: Tensor, b: Tensor, tolerances: Tolerances, terms: _Terms, what: str
+) -> None:
     x, y = a.cpu()._array, b.cpu()._array
     if a.dim() == 0:
         _compare_numbers(x.item(), y.item(), tolerances, terms)
@@ -213,7 +257,8 @@ def _compare_tensors(a: Tensor, b: Tensor, terms: _Terms) -> None:
         differences = [difference, relative]
         if a.dtype is b.dtype and a.is_floating_point():
             differences = [d.astype(x.dtype).astype(d.dtype) for d in differences]
-        raise terms.differ(_described(close, differences, tolerances))
+        what = what.format("tensor-likes") or "Tensor-likes"
+        raise terms.differ(_described(close, differences, tolerances, what))
 
 
 def _widened(x: Array, y: Array) -> tuple[Array, Array]:
@@ -246,9 +291,11 @@ def _distances(
     return close, difference, relative
 
 
-def _described(close: Array, distances: list[Array], tolerances: Tolerances) -> str:
+def _described(
+    close: Array, distances: list[Array], tolerances: Tolerances, what: str = "Tensor-likes"
+) -> str:
     """The text for elements that are not close; `distances` are absolute and relative."""
-    head, bounds = _head("Tensor-likes", tolerances)
+    head, bounds = _head(what, tolerances)
     count = int((~close).sum())
     lines = [
         f"{head}\n",
