@@ -17,7 +17,7 @@ from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.rules import Pointwise
 from ..ops.spec import Op
-from . import plans
+from . import overrides, plans
 from .bind import normalise, refuse_overlap, refuse_shared, watch_overlap
 from .functionalize import write_back
 from .out_dtypes import decided, refuse_out
@@ -27,6 +27,9 @@ from .slow import slow
 def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     """A call with `out=`: resize where the shape differs, then write."""
     refuse_missing(op, raw)
+    answer = overrides.hand_over_out(op, out, raw)
+    if answer is not NotImplemented:
+        return answer
     several = len(op.schema.returns) > 1 and not isinstance(out, tuple | list)
     if (several or not takes_out(op.base_name)) and (error := explained_here()):
         raise error

@@ -160,6 +160,19 @@ def hand_over_operator(
     return hand_over(operator, kinds, args, kwargs)
 
 
+def hand_over_out(op: Op, out: object, raw: Sequence[Any]) -> Any:
+    """A call with `out=`, to the mode or to the classes that want it; NotImplemented without."""
+    kinds = [] if SUBCLASS.off else overriding((*(out if type(out) is tuple else (out,)), *raw))
+    kinds = [k for k in kinds if not hasattr(type(k), "_row_call")]
+    if not kinds and not (MODES.active and by_name()):
+        return NotImplemented
+    args, kwargs = _as_called(op, raw)
+    kwargs = {**kwargs, "out": out}
+    if by_name():
+        return ask(_public(op, "function"), tuple(type(k) for k in kinds), args, kwargs)
+    return hand_over(_public(op, "function"), kinds, args, kwargs)
+
+
 DOOR.update(hand_over=hand_over, function_of=function_of, hand_over_operator=hand_over_operator)
 
 

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from math import prod
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -111,17 +112,23 @@ def _target(geom: Geometry, device: DeviceLike) -> Device:
     return resolve(target)
 
 
-def _caster(name: str, dtype: Dtype) -> None:
-    def cast(self: Tensor, *more: object, memory_format: object | None = None) -> Tensor:
-        if more:
-            raise explained(f".{name}", more, {}) or TypeError
-        try:
-            return _convert(self, dtype, None, False, memory_format)
-        except TypeError as error:
-            named = {"memory_format": memory_format}
-            raise explained(f".{name}", (), named) or error from None
+_NAME, _DTYPE = "float", dt.float32
 
-    cast.__name__ = cast.__qualname__ = name
+
+def _cast(self: Tensor, *more: object, memory_format: object | None = None) -> Tensor:
+    if more:
+        raise explained(f".{_NAME}", more, {}) or TypeError
+    try:
+        return _convert(self, _DTYPE, None, False, memory_format)
+    except TypeError as error:
+        raise explained(f".{_NAME}", (), {"memory_format": memory_format}) or error from None
+
+
+def _caster(name: str, dtype: Dtype) -> None:
+    """The method of a dtype: no closure, so that modes can see it (AttributeWatch)."""
+    names = {**globals(), "_NAME": name, "_DTYPE": dtype}
+    cast = FunctionType(_cast.__code__.replace(co_name=name), names, name)
+    cast.__kwdefaults__, cast.__module__ = dict(_cast.__kwdefaults__ or {}), __name__
     cast.__doc__ = f"The tensor as {dtype!r}; itself where it is one."
     setattr(Tensor, name, cast)
 

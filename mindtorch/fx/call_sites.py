@@ -169,6 +169,11 @@ def as_written(op: Op, form: str, raw: Sequence[Any]) -> tuple[Arguments, Keywor
     if not set(keywords) <= set(names) or count > positional or count + len(keywords) > len(names):
         return _as_composite(op, raw)
     ordered = dict(zip(names, (values[a.name] for a in args), strict=True))
+    if not {n for n, a in zip(names, args, strict=True) if not a.has_default} <= {
+        *names[:count],
+        *keywords,
+    }:  # what is written there is another call, which makes this one
+        return _as_composite(op, raw)
     return tuple(ordered.values())[:count], {k: ordered[k] for k in keywords}
 
 
