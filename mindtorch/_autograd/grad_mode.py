@@ -29,6 +29,7 @@ class Local(threading.local):
     profilers: Any = ()  # what is told each row's call: its name, start and end in seconds
     entered: Any = None  # the composite whose call profilers are told of, until its body begins
     dispatches: Any = ()  # the modes of torch.utils._python_dispatch, innermost last
+    composite = False  # whether a mode sees what torch's C++ makes a function of
     node: Any = None  # whose formula runs, where a mode is on
     grads: Any = ()  # and on what
     dual = 0

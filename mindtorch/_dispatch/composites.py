@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 from .._autograd.engine import STEPS, PassingStep, steps
 from .._autograd.grad_mode import LOCAL
 from .._tensor.tensor import Tensor
-from ..ops.aten_overloads import call_of_row, operator_name
+from ..ops.aten_overloads import Call, call_of_row, operator_name
+from ..ops.namespaces import namespace
 from ..ops.spec import Op, aten
 from .dispatch_modes import COMPOSITES, ask, ask_operator, unseen
 
@@ -25,6 +26,8 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
         transposed = weight.t()
         product = aten.mm(_rows(input), transposed)
         return _unsafe_view(product, (*input.shape[:-1], weight.shape[0]))
+    if bias is not None and input.dim() == 3 and not input.is_contiguous():
+        return aten.add(_matmul(input, weight.t()), bias)
     rows, transposed = _rows(input), weight.t()
     product = aten.mm(rows, transposed) if bias is None else aten.addmm(bias, rows, transposed)
     return product if input.dim() == 2 else product.view(*input.shape[:-1], weight.shape[0])
@@ -109,13 +112,33 @@ def _where(condition: Tensor, self: Any, other: Any) -> Any:
     return aten.where(condition, self, other)
 
 
-# Rows in Python that are one operator in torch, for tensors that record nothing.
+# Rows in Python that are one operator in torch.
 WHOLE_ROWS = frozenset((
     "addr", "allclose", "aminmax", "block_diag", "bucketize", "celu", "clamp_max", "clamp_min",
     "diagonal_copy", "dist", "equal", "glu", "hardsigmoid", "histc", "multi_margin_loss",
     "pixel_shuffle", "pixel_unshuffle", "renorm", "rot90", "rsub", "searchsorted", "take",
     "threshold", "trace", "vdot",
 ))  # fmt: skip
+
+
+# Composites that torch writes in Python.
+_IN_PYTHON = frozenset((
+    "gaussian_nll_loss", "gumbel_softmax", "kl_div", "local_response_norm", "lp_pool1d",
+    "lp_pool2d", "lp_pool3d", "multi_head_attention_forward", "multilabel_soft_margin_loss",
+    "normalize", "softmin", "softsign", "tanhshrink", "triplet_margin_with_distance_loss",
+))  # fmt: skip
+
+
+def in_c(op: Op, form: str, values: Sequence[Any]) -> Any:
+    """A row in Python as a mode sees torch's C++; NotImplemented for what torch has in Python."""
+    other = form not in ("function", "method") or len(op.schema.returns) != 1 or LOCAL.autocast
+    if other or op.body is None or op.base_name in _IN_PYTHON:
+        return NotImplemented
+    before, LOCAL.composite = LOCAL.composite, True
+    try:
+        return op.body(*values)
+    finally:
+        LOCAL.composite = before
 
 
 def whole_row(op: Op, values: Sequence[Any]) -> Any:
@@ -127,11 +150,37 @@ def whole_row(op: Op, values: Sequence[Any]) -> Any:
         return NotImplemented
     if op.base_name == "contiguous" and values[0].is_contiguous():
         return NotImplemented
-    recorded = (isinstance(v, Tensor) and v._fn is not None for v in values)
-    if LOCAL.grad and any(recorded):
-        return NotImplemented
     call = None if operator_name(op) is None else call_of_row(op, "", values)
-    return NotImplemented if call is None else ask_operator(*call)
+    if call is None:
+        return NotImplemented
+    return NotImplemented if op.body is None else ask_recorded(call, op.body, values)
+
+
+def ask_recorded(call: Call, body: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """What a mode makes of an operator; tensors with a history have that of `body`, unseen."""
+    result = ask_operator(*call)
+    if not (LOCAL.grad and any(isinstance(v, Tensor) and v._fn is not None for v in values)):
+        return result
+    history = unseen(body, *values)
+    several = isinstance(history, Sequence)
+    pairs = list(zip(history, result, strict=True)) if several else [(history, result)]
+    pairs = [(old, new) for old, new in pairs if old is not None]
+    if any(type(new) is not Tensor or new._geom is not old._geom for old, new in pairs):
+        return result  # what a mode makes of another kind has no history
+    for old, new in pairs:
+        old._storage = new._storage
+    return history
+
+
+def _asked_recorded(
+    name: str, body: Callable[..., Any], values: Sequence[Any], named: dict[str, Any] | None = None
+) -> Any:
+    packet, _, overload = name.partition(".")
+    operator = getattr(getattr(namespace("aten"), packet), overload)
+    return ask_recorded((operator, tuple(values), named or {}), body, values)
+
+
+aten.publish("_asked_recorded", _asked_recorded)
 
 
 def _unbind(self: Tensor, dim: int = 0) -> Any:
@@ -141,8 +190,48 @@ def _unbind(self: Tensor, dim: int = 0) -> Any:
     return [aten.select(self, dim, i) for i in range(self.shape[dim])]
 
 
+def _checked(operator: str, name: str) -> Callable[..., Any]:
+    """A factorization, and a look at whether it failed."""
+
+    def call(self: Tensor, *args: Any) -> Any:
+        result, *_, info = ask(operator, (self, *args), {})
+        ask("_linalg_check_errors", (info, name), {"is_matrix": self.dim() == 2})
+        return result
+
+    return call
+
+
+def _first(operator: str, count: int = 1) -> Callable[..., Any]:
+    """What an operator with more results than its row gives first."""
+
+    def call(*args: Any) -> Any:
+        result = ask(operator, args, {})
+        return result[0] if count == 1 else tuple(result[:count])
+
+    return call
+
+
+def _svd(self: Tensor, full_matrices: bool = True, driver: str | None = None) -> Any:
+    named = {} if driver is None else {"driver": driver}
+    return tuple(ask("_linalg_svd", (self, True)[: 1 + full_matrices], named))
+
+
+def _eigh(self: Tensor, half: str = "L") -> Any:
+    return tuple(ask("_linalg_eigh", (self, half)[: 1 + (half != "L")], {}))
+
+
+def _cross(self: Tensor, other: Tensor, dim: int) -> Any:
+    last = dim in (-1, max(self.dim(), other.dim()) - 1)
+    return ask("linalg_cross", (self, other), {} if last else {"dim": dim})
+
+
 STEPS["linear"] = _linear_steps
 COMPOSITES.update(
     linear=_linear, _linear_backward=_linear_backward, matmul=_matmul,
-    _reshape_copy=_reshape_copy, unbind=_unbind, where=_where,
+    _reshape_copy=_reshape_copy, unbind=_unbind, where=_where, _cross=_cross,
+    linalg_inv=_checked("linalg_inv_ex", "linalg.inv"), linalg_svd=_svd, linalg_eigh=_eigh,
+    _linalg_solve=_checked("_linalg_solve_ex", "torch.linalg.solve"),
+    _linalg_cholesky=_checked("linalg_cholesky_ex", "linalg.cholesky"),
+    linalg_det=_first("_linalg_det"), linalg_slogdet=_first("_linalg_slogdet", 2),
+    log_sigmoid=_first("log_sigmoid_forward"),
 )  # fmt: skip

@@ -237,6 +237,9 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
         return packet.dim, (args[0], args[1][0]), {}
     if op.name == "_batch_norm_functional":
         return namespace("aten").native_batch_norm.default, (*args[:-1], 0.1, args[-1]), {}
+    if LOCAL.composite and op.base_name in _OF_NUMBERS and type(args[1]) in NUMBERS:
+        packet = getattr(namespace("aten"), op.base_name + end)
+        return packet.Scalar, tuple(args[: 3 if args[2:] not in ((), (1,)) else 2]), {}
     if LOCAL.node is not None:
         operator, args = _in_formula(op, args)
         if isinstance(operator, OpOverload):
@@ -248,6 +251,8 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     return function, *called(op, args)
 
 
+# Rows of which C++ has a form for numbers; Python's numbers are tensors there.
+_OF_NUMBERS = frozenset(("add", "sub", "mul", "div"))
 # Rows whose gradient is zero everywhere.
 _FLAT = ("ceil", "div", "floor", "round", "sgn", "sign", "trunc")
 # Rows of gradients, and what torch's operators of the same arguments are called.
@@ -370,11 +375,12 @@ def ask_of_user(
 def ask_operator(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rule: Callable[..., Any] | None = None
 ) -> Any:
-    modes, excluded = LOCAL.dispatches, LOCAL.exclude
+    modes, excluded, composite = LOCAL.dispatches, LOCAL.exclude, LOCAL.composite
     LOCAL.dispatches, LOCAL.exclude = modes[:-1], excluded | _AUTOGRAD
+    LOCAL.composite = False
     try:
         if rule is not None:
             return rule(modes[-1], func, (), args, kwargs)
         return modes[-1].__torch_dispatch__(func, (), args, kwargs)
     finally:
-        LOCAL.dispatches, LOCAL.exclude = modes, excluded
+        LOCAL.dispatches, LOCAL.exclude, LOCAL.composite = modes, excluded, composite

@@ -31,7 +31,7 @@ from ..ops.namespaces import OpOverload, OpOverloadPacket
 from ..ops.spec import SPACES, Op
 from .attributes import AttributeWatch
 from .builtins import FUNCTIONS, LAYERS, function_of, object_of
-from .composites import whole_row
+from .composites import in_c, whole_row
 from .dispatch_modes import factory_call
 from .profiled_names import profiled_whole
 
@@ -267,8 +267,9 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
         flat = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
         classes = (type(v) for v in flat)
         PLAIN_TENSORS.update(k for k in classes if getattr(k, _ASKS, None) is _disabled)
-        if LOCAL.dispatches and (result := whole_row(op, values)) is not NotImplemented:
-            return result
+        if LOCAL.dispatches and not LOCAL.profilers:
+            result = whole_row(op, values)
+            return in_c(op, form, values) if result is NotImplemented else result
         return profiled_whole(op, values) if LOCAL.profilers else NotImplemented
     for kind in kinds:
         if op.base_name in getattr(type(kind), "_composites", ()):

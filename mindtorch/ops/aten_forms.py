@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._tensor import dtype as dt
 from .._tensor.device import device as Device
 from .._tensor.geometry import format_name
 from .._tensor.tensor import Tensor
@@ -145,6 +146,53 @@ def _new_empty_strided(
     return aten.empty_strided(tuple(size), tuple(stride), dtype=dtype, device=device)
 
 
+def _flash_attention(
+    query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
+    attn_mask: Tensor | None = None, scale: float | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Attention, and the logarithm of each row's sum of exponentials `[N, h, L]`."""
+    result = aten.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale
+    )
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = query @ key.transpose(-2, -1) * factor
+    if is_causal:
+        later = aten.ones(scores.shape[-2:], dtype=dt.bool, device=query.device).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    scores = scores if attn_mask is None else scores + attn_mask
+    return result, aten.logsumexp(scores, -1)
+
+
+def _factored(self: Tensor) -> tuple[Tensor, Tensor]:
+    """LU and pivots of matrices that may be singular."""
+    factors, pivots, _ = aten.linalg_lu_factor_ex(self)
+    return factors, pivots
+
+
+def _svd(
+    self: Tensor, full_matrices: bool = False, compute_uv: bool = True, **kwargs: Any
+) -> Any:  # fmt: skip
+    if compute_uv:
+        return aten.linalg_svd(self, full_matrices, **kwargs)
+    empty = aten.empty((0,), dtype=self.dtype, device=self.device)
+    return empty, aten.linalg_svdvals(self, **kwargs), empty
+
+
+def _solve_ex(self: Tensor, other: Tensor, **options: bool) -> tuple[Tensor, ...]:
+    result, info = aten.linalg_solve_ex(self, other, **options)
+    return result, *_factored(self), info
+
+
+def _check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
+    """LinAlgError in torch's words where a factorization failed."""
+    from .rows.matrix.decompositions import singular
+
+    codes: list[int] = [] if info.is_meta else info.flatten().tolist()
+    for at, code in enumerate(codes):
+        if code:
+            raise singular(api_name, None if is_matrix else at, code)
+
+
 def _plain(name: str) -> Callable[..., Any]:
     """A factory that is a row: where its memory would be pinned is no argument of it."""
 
@@ -186,4 +234,10 @@ FORMS: dict[str, Callable[..., Any]] = {
     "expand_as": lambda self, other: self.expand(other.shape),
     "reshape_as": lambda self, other: self.reshape(other.shape),
     "detach": lambda self: self.detach(),
+    "_scaled_dot_product_flash_attention_for_cpu": _flash_attention,
+    "_linalg_check_errors": _check_errors, "_linalg_solve_ex": _solve_ex, "_linalg_svd": _svd,
+    "_linalg_det": lambda self: (aten.linalg_det(self), *_factored(self)),
+    "_linalg_slogdet": lambda self: (*aten.linalg_slogdet(self), *_factored(self)),
+    "_linalg_eigh": lambda self, half="L", _=True: tuple(aten.linalg_eigh(self, half)),
+    "log_sigmoid_forward": lambda self: (aten.log_sigmoid(self), aten.exp(-aten.abs(self))),
 }  # fmt: skip

@@ -218,6 +218,26 @@ def test_functions_know_whether_they_are_compiled():
         assert (inside(), outside(), lib.compiler.is_compiling()) == (True, False, False)
 
 
+def _step(lib):
+    layer = lib.nn.Linear(2, 1, bias=False)
+    lib.nn.init.ones_(layer.weight)
+    optimizer = lib.optim.SGD(layer.parameters(), lr=0.5)
+
+    def step(x):
+        layer(x).sum().backward()
+        optimizer.step()
+        return layer.weight.detach().clone()
+
+    return step, [(lib.ones(1, 2),)]
+
+
+def test_an_optimizer_steps_inside_of_what_is_compiled():
+    steps = [_step(lib)[0] for lib in (mindtorch, torch)]
+    compiled = mindtorch.compile(steps[0], backend="eager")
+    for _ in range(2):
+        assert compiled(mindtorch.ones(1, 2)).tolist() == steps[1](torch.ones(1, 2)).tolist()
+
+
 def test_wrong_shapes_are_refused_while_tracing():
     for lib in (mindtorch, torch):
         run = lib.compile(lambda a: a @ a, backend="eager", fullgraph=True)

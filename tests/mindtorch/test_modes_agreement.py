@@ -80,6 +80,7 @@ x > x; (x > 0) & (x > 1); x[0]; x[0, 1]; x[x > 0]; x.add(x); x.add_(1); x.sum(1)
 x.exp(); x.masked_fill(x > 0, 0); x.softmax(-1); x.max(1); x.view(-1); x.squeeze(); add(x, x)
 nn.functional.gelu(x); nn.functional.relu(x); nn.functional.linear(x, x); nn.functional.layer_norm(x, (2,))
 nn.functional.pad(x, (1, 1)); linalg.inv(x); fft.fft(x); sum(x, 1); cat([x, x]); zeros_like(x)
+add(x, x, out=zeros(2, 2)); max(x, 1, out=(zeros(2), zeros(2, dtype=int64))); x.double(); x.long()
 nn.init.uniform_(x); nn.init.normal_(x, std=2); nn.init.constant_(x, 1); nn.init.kaiming_uniform_(x)
 """.replace("\n", ";").split(";")
 
@@ -107,6 +108,7 @@ def _named(library, call, subclass):
     source = f"library.{call}" if call.partition("(")[0].replace(".", "a").isidentifier() else call
     source = call if call.startswith("x") else source
     scope = {"x": x.as_subclass(Seen) if subclass else x, "library": library}
+    scope |= {"zeros": library.zeros, "int64": library.int64}
     if subclass:
         eval(source, scope)
     else:
@@ -169,6 +171,11 @@ t.tensor([1.0]); x[0, 0].item(); x + 1; x > 0; x**2; x @ y; F.linear(x, w); F.li
 t.matmul(x, w[0]); t.dot(b, b); x.to(t.float64); x.bool(); x.sum(1); x.masked_fill(x > 0, 0.0)
 F.leaky_relu(x); F.smooth_l1_loss(x, x); F.binary_cross_entropy_with_logits(x, x)
 x.clone().fill_(2); x[i]; x.std(); x.argmax(1); t.lerp(x, x, 0.5); F.softmax(x, -1)
+1 - x; 1 - r; r.sum().sigmoid(); F.rms_norm(x, (3,)); F.rms_norm(r, (3,)); F.logsigmoid(r)
+F.scaled_dot_product_attention(r[None, None], r[None, None], r[None, None], is_causal=True)
+F.kl_div(x, x, reduction="batchmean"); F.poisson_nll_loss(x, x); t.outer(b, b); t.linalg.cross(x, x)
+F.multi_head_attention_forward(z, z, z, 4, 2, p, p.flatten()[:12], None, None, False, 0.0, q, q[0])[0]
+t.linalg.inv(q + t.eye(4)); t.linalg.det(q); t.linalg.svd(q)[1]; t.linalg.cholesky(q + 4 * t.eye(4))
 """
 
 
@@ -183,8 +190,10 @@ def test_a_dispatch_mode_sees_torchs_operators(text):
                 return func(*args, **(kwargs or {}))
 
         sizes = {"x": (2, 3), "y": (3, 5), "w": (4, 3), "b": (4,)}
+        sizes |= {"z": (2, 3, 4), "p": (12, 4), "q": (4, 4)}
         scope = {"t": library, "F": library.nn.functional, "i": library.tensor([1, 0])}
         scope |= {name: library.ones(size) for name, size in sizes.items()}
+        scope["r"] = library.ones((2, 3), requires_grad=True)
         with Mode():
             result = eval(text.strip() or "None", scope)
         plain = eval(text.strip() or "None", scope)

@@ -139,5 +139,6 @@ class MultiheadAttention(Module):
 def _batch_second(query: Tensor, key: Tensor, value: Tensor) -> tuple[Any, Any, Any]:
     """Swaps the first two dims; inputs that are one tensor stay
     one, so that they project at once."""
-    moved = {id(x): x.transpose(1, 0) for x in (query, key, value)}
+    moved = {id(x): x for x in (query, key, value)}
+    moved = {at: x.transpose(1, 0) for at, x in moved.items()}
     return moved[id(query)], moved[id(key)], moved[id(value)]

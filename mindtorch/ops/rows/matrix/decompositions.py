@@ -140,22 +140,23 @@ def _failure(name: str, kernel: Callable[..., Array], args: Sequence[Array]) -> 
     matrices = args[0].reshape((-1, *args[0].shape[-2:]))
     routine = _cholesky if name == "linalg.cholesky" else np.linalg.inv
     at = next((i for i, matrix in enumerate(matrices) if not _works(routine, matrix)), 0)
-    where = f"(Batch element {at}): " if args[0].ndim > 2 else ""
-    if name == "linalg.cholesky":
-        order = minor_order(matrices[at])
-        return (
-            f"linalg.cholesky: {where}The factorization could not be completed because the input"
-            f" is not positive-definite (the leading minor of order {order} is not"
-            " positive-definite)."
-        )
     batch = at if args[0].ndim > 2 else None
+    if name == "linalg.cholesky":
+        return str(singular(name, batch, minor_order(matrices[at])))
     return str(singular(name, batch, _zero_pivot(matrices[at]) if name == "linalg.inv" else 0))
 
 
 def singular(name: str, at: int | None, pivot: int) -> LinAlgError:
-    """torch's error of linalg.inv or linalg.solve for a matrix, of a batch the one at `at`."""
+    """torch's error of linalg.inv, linalg.cholesky or linalg.solve for a matrix, of a batch the one
+    at `at`."""
     where = "" if at is None else f"(Batch element {at}): "
-    if name == "linalg.solve":
+    if name == "linalg.cholesky":
+        return LinAlgError(
+            f"linalg.cholesky: {where}The factorization could not be completed because the input"
+            f" is not positive-definite (the leading minor of order {pivot} is not"
+            " positive-definite)."
+        )
+    if name.endswith("linalg.solve"):
         return LinAlgError(
             f"torch.linalg.solve: {where}The solver failed because the input matrix is singular."
         )

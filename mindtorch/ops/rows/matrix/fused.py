@@ -343,7 +343,7 @@ def _outer(self: Tensor, vec2: Tensor) -> Tensor:
             "outer: Expected 1-D argument self, but got "
             f"{self.ndim if self.ndim != 1 else vec2.ndim}-D"
         )
-    return aten.unsqueeze(self, 1) * vec2
+    return aten.reshape(self, (self.shape[0], 1)) * vec2
 
 
 composite(

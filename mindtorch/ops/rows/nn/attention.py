@@ -63,28 +63,56 @@ def scaled_dot_product_attention(
         )
     if fused and key.size(-2) > value.size(-2):
         key, attn_mask = _as_long_as(value, query, key, attn_mask)
-    result = _attended(query, key, value, attn_mask, dropout_p, is_causal, scale)
-    if fused:
-        result = _laid_out_like(query, result)
+    run = _fused if fused else _attended
+    if fused and aten._watched():
+        result = _seen_whole(query, key, value, attn_mask, dropout_p, is_causal, scale)
+    else:
+        result = run(query, key, value, attn_mask, dropout_p, is_causal, scale)
     if result._fn is not None:
         result._fn.label = _node(fused, query, value)
     return result
 
 
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float,
+    is_causal: bool, scale: float | None,
+) -> Tensor:  # fmt: skip
+    result = _attended(query, key, value, mask, dropout_p, is_causal, scale, fused=True)
+    return _laid_out_like(query, result)
+
+
+def _seen_whole(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float,
+    is_causal: bool, scale: float | None,
+) -> Any:  # fmt: skip
+    """What a dispatch mode makes of attention; a mask of bools is a sum's before."""
+    if mask is not None and mask.dtype is dt.bool:
+        mask = aten.where(mask, aten.zeros((), dtype=query.dtype, device=query.device), -math.inf)
+    named: dict[str, Any] = {} if mask is None else {"attn_mask": mask}
+    named.update({} if scale is None else {"scale": scale})
+    args = (query, key, value, *((dropout_p, True) if is_causal else ()))
+
+    def attend(*_: Any) -> tuple[Tensor, None]:
+        return _fused(query, key, value, mask, dropout_p, is_causal, scale), None
+
+    name = "_scaled_dot_product_flash_attention_for_cpu.default"
+    result = aten._asked_recorded(name, attend, args, named)[0]
+    if result._fn is not None:  # which is kept for backward
+        aten._asked("detach", (result,), {})
+    return result
+
+
 def _attended(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float,
-    is_causal: bool, scale: float | None,
+    is_causal: bool, scale: float | None, fused: bool = False,
 ) -> Tensor:  # fmt: skip
     width = query.size(-1)
     factor = (1.0 / math.sqrt(width) if width else math.inf) if scale is None else scale
-    if query.dtype in (dt.float16, dt.bfloat16):
-        # A root of the scale on each side keeps products in range, as torch does.
+    if fused and query.dtype not in (dt.float16, dt.bfloat16):
+        scores = query * factor @ key.transpose(-2, -1)
+    else:  # a root of the scale on each side keeps products in range, as torch does
         root = math.sqrt(abs(factor))
-        query, key = query * math.copysign(root, factor), key * root
-    else:
-        query = query * factor
-        key = key if key.is_floating_point() or key.is_complex() else key * 1.0
-    scores = query @ key.transpose(-2, -1)
+        scores = query * math.copysign(root, factor) @ (key.transpose(-2, -1) * root)
     if attn_mask is not None and is_causal:
         attn_mask, is_causal = _causal(attn_mask, query.size(-2), key.size(-2)), False
     if is_causal:  # each row has something to attend to: its first element at least
@@ -218,17 +246,25 @@ def _in_projection_packed(
     """The three input projections; one product of what is the same tensor."""
     width = query.size(-1)
     if query is key and key is value:
-        q, k, v = aten.linear(query, weight, bias).split(width, -1)
+        q, k, v = _parts(aten.linear(query, weight, bias), 3)
         return q, k, v
     if key is value:
         w_q, w_kv = weight.split([width, 2 * width])
         b_q, b_kv = (None, None) if bias is None else bias.split([width, 2 * width])
-        k, v = aten.linear(key, w_kv, b_kv).split(width, -1)
-        return aten.linear(query, w_q, b_q), k, v
+        q = aten.linear(query, w_q, b_q)
+        k, v = _parts(aten.linear(key, w_kv, b_kv), 2)
+        return q, k, v
     biases = (None, None, None) if bias is None else bias.chunk(3)
     triples = zip((query, key, value), weight.chunk(3), biases, strict=True)
     q, k, v = (aten.linear(x, w, b) for x, w, b in triples)
     return q, k, v
+
+
+def _parts(product: Tensor, count: int) -> list[Tensor]:
+    """`[*, count E]` as `count` tensors `[*, E]` in one memory."""
+    parts = product.unflatten(-1, (count, product.size(-1) // count)).unsqueeze(0)
+    parts = parts.transpose(0, -2).squeeze(-2).contiguous()
+    return [parts[i] for i in range(count)]
 
 
 def _in_projection(
@@ -373,8 +409,8 @@ def multi_head_attention_forward(
         spread = padding.reshape(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
         spread = spread.reshape(batch * num_heads, 1, source)
         mask = spread if mask is None else mask + spread
-    out, attention = _attend(q, k, v, mask, dropout_p if training else 0.0, need_weights)
-    out = out.transpose(0, 1).reshape(length * batch, embed)
+    out, attention = _attend(q, k, v, mask, dropout_p if training else 0.0, need_weights, batch)
+    out = out.reshape(length * batch, embed)
     out = aten.linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
     if attention is not None:
         attention = attention.reshape(batch, num_heads, length, -1)
@@ -466,18 +502,21 @@ def _heads(x: Tensor, static: Tensor | None, name: str, count: int, head: int) -
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, need_weights: bool
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, need_weights: bool, batch: int
 ) -> tuple[Any, Any]:
-    """q `[N h, L, d]`, k and v `[N h, S, d]`, an additive mask → output, weights or None."""
+    """q `[N h, L, d]`, k and v `[N h, S, d]`, an additive mask → output `[L, N h, d]` or
+    `[L, N, h, d]`, weights or None."""
     if not need_weights:
-        added = None if mask is None else mask.unsqueeze(0)
+        q, k, v = (x.reshape(batch, -1, *x.shape[1:]) for x in (q, k, v))
+        if mask is not None:
+            one = mask.size(0) == 1
+            mask = mask.unsqueeze(0) if one else mask.reshape(batch, -1, *mask.shape[1:])
         attend = OPS["scaled_dot_product_attention"].entry("function")  # as profilers see it
-        out = attend(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), added, p)
-        return out.squeeze(0), None
+        return attend(q, k, v, mask, p).permute(2, 0, 1, 3), None
     scaled = q * math.sqrt(1.0 / q.size(-1))
     scores = aten.bmm(scaled, k.transpose(-2, -1))
     scores = scores if mask is None else scores + mask
     weights = softmax(scores, -1)
     if p > 0.0:
         weights = dropout(weights, p)
-    return aten.bmm(weights, v), weights
+    return aten.bmm(weights, v).transpose(0, 1), weights

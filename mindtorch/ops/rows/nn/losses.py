@@ -452,7 +452,8 @@ def kl_div(
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        loss = aten.xlogy(target, target) - target * input
+        product = target * input
+        loss = aten.xlogy(target, target) - product
     if reduction == "batchmean":
         total = loss.sum()
         return total / input.size(0) if input.dim() else total
@@ -482,7 +483,11 @@ def poisson_nll_loss(
 ) -> Tensor:
     """exp(x) - t x (or x - t log(x + eps)); `full` adds Stirling's term where t > 1."""
     reduction = resolve_reduction(size_average, reduce, reduction)
-    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if log_input:
+        product = target * input
+        loss = input.exp() - product
+    else:
+        loss = input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         loss = loss + stirling.masked_fill(target <= 1, 0)

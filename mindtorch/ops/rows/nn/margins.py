@@ -38,7 +38,8 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    apart = input1 - input2
+    return reduced((-target * apart + margin).clamp_min(0), reduction)
 
 
 @composite(
@@ -60,8 +61,9 @@ def hinge_embedding_loss(
     """x where y = 1, max(0, margin - x) where y = -1."""
     reduction = resolve_reduction(size_average, reduce, reduction)
     zeros = aten.zeros_like(input)
-    margins = aten.where(target == 1, zeros, (margin - input).clamp_min(0))
-    return reduced(margins + aten.where(target == -1, zeros, input), reduction)
+    far = (margin - input).clamp_min(0)
+    margins = aten.where(target != 1, far, zeros)
+    return reduced(margins + aten.where(target != -1, input, zeros), reduction)
 
 
 @composite(
@@ -123,10 +125,9 @@ def cosine_embedding_loss(
     norm2 = (input2 * input2).sum(dim) + eps
     cosine = product / (norm1 * norm2).sqrt()
     zeros = aten.zeros_like(cosine)
-    loss = aten.where(target == 1, 1 - cosine, zeros)
-    return reduced(
-        loss + aten.where(target == -1, (cosine - margin).clamp_min(0), zeros), reduction
-    )
+    near, far = 1 - cosine, (cosine - margin).clamp_min(0)
+    loss = aten.where(target == 1, near, zeros)
+    return reduced(loss + aten.where(target == -1, far, zeros), reduction)
 
 
 def _refuse_empty(input: Tensor) -> None:

@@ -79,7 +79,7 @@ def rms_norm(
         info: Any = dt.finfo(wide.dtype)
         eps = info.eps
     dims = tuple(range(-len(shape), 0))
-    normal = wide * aten.rsqrt((wide * wide).mean(dims, keepdim=True) + eps)
+    normal = wide * aten.rsqrt(wide.pow(2).mean(dims, keepdim=True).add_(eps))
     normal = normal if weight is None else normal * weight
     return normal if normal.dtype == input.dtype else normal.to(input.dtype)
 

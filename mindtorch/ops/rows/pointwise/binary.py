@@ -535,8 +535,12 @@ def _rsub(self: Any, other: Any, alpha: Any = 1) -> Any:
     if hasattr(other, "_geom"):
         return aten.sub(other, self, alpha=alpha)
     refuse_bools(self, other)
-    if aten._watched() and self._fn is None and alpha == 1:
-        return aten._asked("rsub.Scalar", (self, other), {})
+    if aten._watched() and alpha == 1:
+        return aten._asked_recorded("rsub.Scalar", _reversed, (self, other))
+    return _reversed(self, other, alpha)
+
+
+def _reversed(self: Any, other: Any, alpha: Any = 1) -> Any:
     dtype = result_type((self._geom, other))
     # Rounded once, as torch does: products of 16-bit floats are exact in float32.
     wide = dt.float32 if dtype in (dt.float16, dt.bfloat16) else dtype
