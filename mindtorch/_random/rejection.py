@@ -18,7 +18,6 @@ from .._compat.argument_errors import parsed
 from .._functional.creation import from_array
 from .._functional.publish import surface
 from .._tensor import dtype as dt
-from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
 from ..ops.rules import scalar_name
@@ -26,18 +25,8 @@ from ..ops.spec import aten
 from . import sequential
 from .draws import with_zero_gradients
 from .generator import Generator, default_generator
+from .pathwise import dirichlet_gradient, gamma_gradient, wide
 from .sequential import BUILT
-
-# From this shape on the expansion of quantiles is used in the derivative; below it, the series.
-_LARGE_SHAPE = 30.0
-# Terms of that series: draws of shapes below _LARGE_SHAPE stay below 90, where the terms past 250
-# are below float64's eps of the sum.
-_TERMS = 250
-
-
-def _wide(like: Tensor) -> Dtype:
-    """What is computed in: float64 on cpu, float32 on devices, which may lack the other."""
-    return dt.float64 if like.device.type == "cpu" else dt.float32
 
 
 def _uniform(like: Tensor, generator: Generator | None) -> Tensor:
@@ -64,7 +53,7 @@ def _first_accepted(like: Tensor, propose: Callable[[], tuple[Tensor, Tensor]]) 
 def _gamma(concentration: Tensor, generator: Generator | None) -> Tensor:
     if BUILT and concentration.device.type == "cpu":
         return _gamma_on_host(concentration, generator)
-    alpha = aten.to(concentration, _wide(concentration))
+    alpha = aten.to(concentration, wide(concentration))
     small = aten.lt(alpha, 1)
     d = aten.where(small, alpha + 1, alpha) - 1 / 3
     c = 1 / (3 * d.sqrt())
@@ -108,59 +97,19 @@ def _gamma_on_host(concentration: Tensor, generator: Generator | None) -> Tensor
     return aten.to(from_array(draws), concentration.dtype).clamp_(min=least)
 
 
-def standard_gamma_grad(concentration: Tensor, draws: Tensor) -> Tensor:
-    """d draw / d concentration with the draw's quantile held: -(dF/d concentration) / density.
-
-    Below 30 from the power series of the lower incomplete gamma function (DLMF 8.7.1), each of
-    whose terms is differentiated; above it from the expansion of a quantile by Cornish and Fisher
-    (Abramowitz, Stegun 26.2.49). Relative error about 1e-9 in float64, where 1 - F is not small.
-    """
-    wide = _wide(concentration)
-    alpha, z = aten.to(concentration, wide), aten.to(draws, wide)
-    large = aten.ge(alpha, _LARGE_SHAPE)
-    near = _by_series(aten.where(large, 1.0, alpha), aten.where(large, 1.0, z))
-    far = _by_quantile(aten.where(large, alpha, _LARGE_SHAPE), aten.where(large, z, _LARGE_SHAPE))
-    return aten.to(aten.where(large, far, near), concentration.dtype)
-
-
-def _by_series(alpha: Tensor, z: Tensor) -> Tensor:
-    term = 1 / alpha
-    weight = aten.digamma(alpha + 1) - z.log()
-    total = term * weight
-    for n in range(1, _TERMS):
-        term = term * z / (alpha + n)
-        weight = weight + 1 / (alpha + n)
-        total = total + term * weight
-    return z * total
-
-
-def _by_quantile(alpha: Tensor, z: Tensor) -> Tensor:
-    root = alpha.sqrt()
-    # The normal quantile: by Wilson and Hilferty, then two of Newton's steps on the expansion.
-    x = 3 * root * ((z / alpha) ** (1 / 3) - 1 + 1 / (9 * alpha))
-    for _ in range(2):
-        value = alpha + x * root + (x**2 - 1) / 3 + (x**3 - 7 * x) / (36 * root)
-        value = value - (3 * x**4 + 7 * x**2 - 16) / (810 * alpha)
-        value = value + (9 * x**5 + 256 * x**3 - 433 * x) / (38880 * alpha * root)
-        slope = root + 2 * x / 3 + (3 * x**2 - 7) / (36 * root)
-        x = x - (value - z) / slope
-    grad = 1 + x / (2 * root) - (x**3 - 7 * x) / (72 * alpha * root)
-    grad = grad + (3 * x**4 + 7 * x**2 - 16) / (810 * alpha**2)
-    return grad - (9 * x**5 + 256 * x**3 - 433 * x) / (25920 * alpha**2 * root)
-
-
 class _StandardGamma(Function):
     @staticmethod
     def forward(ctx: FunctionNode, concentration: Tensor, generator: Generator | None) -> Tensor:
         draws = _gamma(concentration, generator)
         ctx.save_for_backward(concentration, draws)
+        ctx.label = "StandardGammaBackward0"
         return draws
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionNode, grad: Tensor) -> tuple[Tensor, None]:
         concentration, draws = ctx.saved_tensors
-        return grad * standard_gamma_grad(concentration, draws), None
+        return grad * gamma_gradient(concentration, draws), None
 
 
 @surface(method=False)
@@ -177,13 +126,20 @@ def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
 @surface(method=False)
 def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
     """The derivative of `_standard_gamma`'s draws by their shape parameters."""
-    return standard_gamma_grad(self, output)
+    return gamma_gradient(self, output)
+
+
+@surface(method=False)
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
+    """The derivative of Dirichlet draws `x` by `alpha`, of which the sum is `total`, over 1 - x."""
+    return dirichlet_gradient(x, alpha, total)
 
 
 @surface(method=False)
 def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draws from Dirichlet distributions of concentrations `self`, along the last dimension."""
+    """Draws of Dirichlet distributions of concentrations `self`; they pass no gradients."""
     _refuse_halves(self, "dirichlet")
+    self = self.detach()
     if self.device.type != "cpu":
         draws = _standard_gamma(self, generator)
         return draws / draws.sum(-1, keepdim=True)
@@ -216,7 +172,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if BUILT and input.device.type == "cpu":
         counts = sequential.poisson(_source(generator), _host(input))
         return aten.to(from_array(counts), input.dtype)
-    rate = aten.to(input.detach(), _wide(input))
+    rate = aten.to(input.detach(), wide(input))
     return aten.to(_poisson(rate, generator), input.dtype)
 
 
@@ -275,7 +231,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         single = count.dtype is not dt.float64
         hits = sequential.binomial(_source(generator), _host(n), _host(p), single)
         return aten.to(from_array(hits), count.dtype)
-    n, p = aten.to(n, _wide(n)), aten.to(p, _wide(p))
+    n, p = aten.to(n, wide(n)), aten.to(p, wide(p))
     flipped = aten.gt(p, 0.5)
     chance = aten.where(flipped, 1 - p, p).clamp(min=0)  # above 1 all succeed, below 0 none
     draws = _binomial(aten.floor(n), chance, generator)

@@ -1,7 +1,8 @@
 """Owns torch.distributions: what is drawn, how likely, how far from another."""
 
 from . import _divergences as _divergences
-from . import constraints, transforms
+from . import constraints as constraints
+from . import transforms as transforms
 from .beta import Beta
 from .chi2 import Chi2
 from .constraint_registry import biject_to, transform_to
@@ -21,6 +22,7 @@ from .exponential import Exponential
 from .fishersnedecor import FisherSnedecor
 from .gamma import Gamma
 from .generalized_pareto import GeneralizedPareto
+from .gumbel import Gumbel
 from .half_cauchy import HalfCauchy
 from .half_normal import HalfNormal
 from .independent import Independent
@@ -28,7 +30,7 @@ from .inverse_gamma import InverseGamma
 from .kl import kl_divergence, register_kl
 from .kumaraswamy import Kumaraswamy
 from .lkj_cholesky import LKJCholesky
-from .location import Cauchy, Gumbel, Laplace, Normal, Uniform
+from .location import Cauchy, Laplace, Normal, Uniform
 from .log_normal import LogNormal
 from .logistic_normal import LogisticNormal
 from .lowrank_multivariate_normal import LowRankMultivariateNormal
@@ -67,25 +69,26 @@ from .von_mises import VonMises
 from .weibull import Weibull
 from .wishart import Wishart
 
-__all__ = ["AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform",
-           "Categorical", "Cauchy", "Chi2", "ComposeTransform", "ContinuousBernoulli",
-           "CorrCholeskyTransform", "CumulativeDistributionTransform", "Dirichlet",
-           "Distribution", "ExpTransform", "Exponential", "ExponentialFamily", "FisherSnedecor",
-           "Gamma", "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal",
-           "Independent", "IndependentTransform", "InverseGamma", "Kumaraswamy", "LKJCholesky",
-           "Laplace", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal",
-           "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial", "MultivariateNormal",
-           "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
-           "Pareto", "Poisson", "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli",
-           "RelaxedOneHotCategorical", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
-           "SoftplusTransform", "StackTransform", "StickBreakingTransform", "StudentT",
-           "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "VonMises",
-           "Weibull", "Wishart", "biject_to", "constraints", "identity_transform",
-           "kl_divergence", "register_kl", "transform_to", "transforms"]  # fmt: skip
+__all__ = [  # noqa: RUF022 (as in torch)
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli",
+    "Dirichlet", "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma",
+    "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent",
+    "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal",
+    "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial", "MultivariateNormal",
+    "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+    "Pareto", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Poisson", "Uniform",
+    "VonMises", "Weibull", "Wishart", "TransformedDistribution", "biject_to", "kl_divergence",
+    "register_kl", "transform_to", "AbsTransform", "AffineTransform", "CatTransform",
+    "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",
+    "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
+    "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform",
+    "SoftplusTransform", "TanhTransform", "SoftmaxTransform", "StackTransform",
+    "StickBreakingTransform", "Transform", "identity_transform",
+]  # fmt: skip
 
 # Where torch has what stands in modules of families here: its name in prints and pickles.
 for _class in (
-    Bernoulli, Binomial, Categorical, Cauchy, Geometric, Gumbel, Laplace, Multinomial, Normal,
+    Bernoulli, Binomial, Categorical, Cauchy, Geometric, Laplace, Multinomial, Normal,
     Uniform,
 ):  # fmt: skip
     _class.__module__ = f"{__name__}.{_class.__name__.lower()}"

@@ -9,14 +9,19 @@ import mindtorch
 
 from .._tensor.tensor import Tensor
 
-__all__ = [
-    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
-    "dependent_property", "greater_than", "greater_than_eq", "half_open_interval", "independent",
-    "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
-    "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
-    "positive", "positive_definite", "positive_integer", "positive_semidefinite", "real",
-    "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
+__all__ = [  # noqa: RUF022 (as in torch)
+    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
+    "greater_than", "greater_than_eq", "independent", "integer_interval", "interval",
+    "half_open_interval", "is_dependent", "less_than", "lower_cholesky", "lower_triangular",
+    "MixtureSameFamilyConstraint", "multinomial", "nonnegative", "nonnegative_integer",
+    "one_hot", "positive", "positive_semidefinite", "positive_definite", "positive_integer",
+    "real", "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
+
+
+def _computed(function: Callable[[Any], int]) -> Any:
+    """A property in the place of a class's attribute."""
+    return property(function)
 
 
 class Constraint:
@@ -34,14 +39,30 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    is_discrete: bool
-    event_dim: int
+    """A constraint known only with a distribution's parameters; so may be what it says of them.
 
-    def __init__(self, *, is_discrete: bool = False, event_dim: int = 0):
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+    NotImplementedError for what was left out of `is_discrete` and `event_dim`.
+    """
 
-    def __call__(self, *, is_discrete: bool = False, event_dim: int = 0) -> _Dependent:
-        return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
+    def __init__(self, *, is_discrete: bool | None = None, event_dim: int | None = None):
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    is_discrete = _computed(lambda self: self._stated("is_discrete"))
+    event_dim = _computed(lambda self: self._stated("event_dim"))
+
+    def _stated(self, name: str) -> int:
+        value: int | None = getattr(self, "_" + name)
+        if value is None:
+            raise NotImplementedError(f".{name} cannot be determined statically")
+        return value
+
+    def __call__(
+        self, *, is_discrete: bool | None = None, event_dim: int | None = None
+    ) -> _Dependent:
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is None else is_discrete,
+            event_dim=self._event_dim if event_dim is None else event_dim,
+        )
 
     def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
@@ -50,21 +71,18 @@ class _Dependent(Constraint):
 class _DependentProperty(property, _Dependent):
     """A property whose value is a constraint that depends on parameters."""
 
-    is_discrete: bool
-    event_dim: int
-
     def __init__(
         self,
         fn: Callable[[Any], Constraint] | None = None,
         *,
-        is_discrete: bool = False,
-        event_dim: int = 0,
+        is_discrete: bool | None = None,
+        event_dim: int | None = None,
     ):
         super().__init__(fn)
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+        self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[[Any], Constraint]) -> _DependentProperty:  # type: ignore[override]
-        return _DependentProperty(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 def is_dependent(constraint: object) -> bool:
@@ -93,8 +111,11 @@ class _IndependentConstraint(Constraint):
             )
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        self.is_discrete: bool = base_constraint.is_discrete
-        self.event_dim: int = base_constraint.event_dim + reinterpreted_batch_ndims
+
+    is_discrete = _computed(lambda self: self.base_constraint.is_discrete)
+    event_dim = _computed(
+        lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    )
 
     def check(self, value: Tensor) -> Tensor:
         result = self.base_constraint.check(value)
@@ -111,8 +132,9 @@ class MixtureSameFamilyConstraint(Constraint):
 
     def __init__(self, base_constraint: Constraint):
         self.base_constraint = base_constraint
-        self.is_discrete: bool = base_constraint.is_discrete
-        self.event_dim: int = base_constraint.event_dim
+
+    is_discrete = _computed(lambda self: self.base_constraint.is_discrete)
+    event_dim = _computed(lambda self: self.base_constraint.event_dim)
 
     def check(self, value: Tensor) -> Tensor:
         return self.base_constraint.check(value)
@@ -314,8 +336,9 @@ class _Cat(Constraint):
         self.cseq: list[Constraint] = _constraints(cseq)
         self.lengths: list[int] = list(lengths) if lengths is not None else [1] * len(self.cseq)
         self.dim = dim
-        self.is_discrete: bool = any(c.is_discrete for c in self.cseq)
-        self.event_dim: int = max(c.event_dim for c in self.cseq)
+
+    is_discrete = _computed(lambda self: any(c.is_discrete for c in self.cseq))
+    event_dim = _computed(lambda self: max(c.event_dim for c in self.cseq))
 
     def check(self, value: Tensor) -> Tensor:
         parts, at = [], 0
@@ -333,8 +356,9 @@ class _Stack(Constraint):
 
     def __init__(self, cseq: Iterable[Constraint], dim: int = 0):
         self.cseq, self.dim = _constraints(cseq), dim
-        self.is_discrete: bool = any(c.is_discrete for c in self.cseq)
-        self.event_dim: int = max(c.event_dim for c in self.cseq) + (dim < 0)
+
+    is_discrete = _computed(lambda self: any(c.is_discrete for c in self.cseq))
+    event_dim = _computed(lambda self: max(c.event_dim for c in self.cseq) + (self.dim < 0))
 
     def check(self, value: Tensor) -> Tensor:
         parts = [c.check(value.select(self.dim, i)) for i, c in enumerate(self.cseq)]

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import mindtorch
 
+from .._autograd.function import Function, FunctionNode, once_differentiable
 from .._tensor.tensor import Tensor
 from .._tensor.types import Shape
 from . import constraints
 from .distribution import ExponentialFamily
+
+
+class _Dirichlet(Function):
+    """Draws that pass gradients to their concentrations; torch prints its name."""
+
+    @staticmethod
+    def forward(ctx: FunctionNode, concentration: Tensor) -> Tensor:
+        draws: Tensor = mindtorch._sample_dirichlet(concentration)
+        ctx.save_for_backward(draws, concentration)
+        return draws
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionNode, grad: Tensor) -> Tensor:
+        draws, concentration = ctx.saved_tensors
+        total = concentration.sum(-1, True).expand_as(concentration)
+        by_concentration: Tensor = mindtorch._dirichlet_grad(draws, concentration, total)
+        return by_concentration * (grad - (draws * grad).sum(-1, True))
 
 
 class Dirichlet(ExponentialFamily):
@@ -26,7 +45,8 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         concentration = self.concentration.expand(self._extended_shape(sample_shape))
-        draws: Tensor = mindtorch._sample_dirichlet(concentration)
+        draws = _Dirichlet.apply(concentration)
+        assert isinstance(draws, Tensor)
         return draws
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -46,10 +66,10 @@ class Dirichlet(ExponentialFamily):
     def mode(self) -> Tensor:
         above = (self.concentration - 1).clamp(min=0.0)
         mode = above / above.sum(-1, True)
-        flat = (self.concentration < 1).all(dim=-1, keepdim=True)
-        place = mode.argmax(dim=-1)
-        one_hot = mindtorch.nn.functional.one_hot(place, above.shape[-1]).to(mode)
-        return mindtorch.where(flat, one_hot, mode)
+        flat = (self.concentration < 1).all(dim=-1)
+        place = mode[flat].argmax(dim=-1)
+        mode[flat] = mindtorch.nn.functional.one_hot(place, above.shape[-1]).to(mode)
+        return mode
 
     @property
     def variance(self) -> Tensor:

@@ -33,11 +33,14 @@ class _Binary(Distribution):
     has_enumerate_support = False
     _param: Tensor
 
-    def _take(self, probs: Parameter | None, logits: Parameter | None) -> tuple[int, ...]:
+    def _take(
+        self, probs: Parameter | None, logits: Parameter | None, *others: Parameter
+    ) -> tuple[int, ...]:
+        """The batch's shape; what is broadcast with the parameter decides the dtype of a number."""
         parameter = probs if logits is None else logits
         if parameter is None or (probs is not None and logits is not None):
             raise ValueError(_ONE_OF)
-        (self._param,) = broadcast_all(parameter)
+        *_, self._param = broadcast_all(*others, parameter)
         self.__dict__["probs" if logits is None else "logits"] = self._param
         return () if isinstance(parameter, int | float) else tuple(self._param.shape)
 
@@ -185,16 +188,16 @@ class Binomial(_Binary):
         self, total_count: Parameter = 1, probs: Parameter | None = None,
         logits: Parameter | None = None, validate_args: bool | None = None,
     ):  # fmt: skip
-        self._take(probs, logits)
-        self.total_count, self._param = broadcast_all(total_count, self._param)
-        self.__dict__["probs" if logits is None else "logits"] = self._param
+        self._take(probs, logits, total_count)
+        self.total_count, _ = broadcast_all(total_count, self._param)
+        self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @property
     def param_shape(self) -> Size:
         return Size(self._param.size())
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self.total_count)
 
@@ -213,20 +216,20 @@ class Binomial(_Binary):
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with mindtorch.no_grad():
-            draws: Tensor = mindtorch.binomial(self.total_count.expand(shape).to(self.probs),
+            draws: Tensor = mindtorch.binomial(self.total_count.expand(shape),
                                                self.probs.expand(shape))  # fmt: skip
             return draws
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        n = self.total_count
-        ways = (
-            mindtorch.lgamma(n + 1) - mindtorch.lgamma(value + 1) - mindtorch.lgamma(n - value + 1)
-        )
-        logits = self.logits
-        norm = n * logits.clamp(min=0) + n * mindtorch.log1p(mindtorch.exp(-logits.abs()))
-        return value * logits + ways - norm
+        n, logits = self.total_count, self.logits
+        all_ways, ways = mindtorch.lgamma(n + 1), mindtorch.lgamma(value + 1)
+        other_ways = mindtorch.lgamma(n - value + 1)
+        # Half a gradient each side of 0.
+        above = (logits.clamp(min=0) + logits - logits.clamp(max=0)) / 2
+        norm = n * above + n * mindtorch.log1p(mindtorch.exp(-mindtorch.abs(logits))) - all_ways
+        return value * logits - ways - other_ways - norm
 
     def _count(self, asker: str) -> int:
         """The one number of trials; NotImplementedError where elements have several."""
@@ -243,8 +246,8 @@ class Binomial(_Binary):
 
     def entropy(self) -> Tensor:
         self._count("entropy")
-        values = self.enumerate_support(False)
-        return -(mindtorch.exp(self.log_prob(values)) * self.log_prob(values)).sum(0)
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(mindtorch.exp(log_prob) * log_prob).sum(0)
 
 
 def _refuse_number(name: str, value: Tensor) -> None:
@@ -299,7 +302,7 @@ class Categorical(Distribution):
     def param_shape(self) -> Size:
         return Size(self._param.size())
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self._num_events - 1)
 
@@ -439,7 +442,7 @@ class Multinomial(Distribution):
     def param_shape(self) -> Size:
         return self._categorical.param_shape
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
 

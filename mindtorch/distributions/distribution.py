@@ -193,7 +193,8 @@ class Distribution:
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, 2)
+        message = "`sample_n(n)` will be deprecated. Use `sample((n,))` instead."
+        warnings.warn(message, FutureWarning, 2)
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -36,7 +36,8 @@ class FisherSnedecor(Distribution):
     @property
     def mode(self) -> Tensor:
         value = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
-        return mindtorch.where(self.df1 <= 2, math.nan, value)
+        value[self.df1 <= 2] = math.nan
+        return value
 
     @property
     def variance(self) -> Tensor:
@@ -53,15 +54,10 @@ class FisherSnedecor(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        ratio, half = self.df1 / self.df2, self.df1 * 0.5
-        total = (self.df1 + self.df2) * 0.5
-        norm = total.lgamma() - half.lgamma() - (self.df2 * 0.5).lgamma()
-        return (
-            norm
-            + half * ratio.log()
-            + (half - 1) * mindtorch.log(value)
-            - total * mindtorch.log1p(ratio * value)
-        )
+        half1, half2, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
+        norm = (half1 + half2).lgamma() - half1.lgamma() - half2.lgamma()
+        power = half1 * ratio.log() + (half1 - 1) * mindtorch.log(value)
+        return norm + power - (half1 + half2) * mindtorch.log1p(ratio * value)
 
 
 __all__ = ["FisherSnedecor"]

@@ -41,11 +41,12 @@ class GeneralizedPareto(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        y = (value - self.loc) / self.scale
+        z = (value - self.loc) / self.scale
         flat = self._near_zero()
         shape = mindtorch.where(flat, mindtorch.ones_like(self.concentration), self.concentration)
-        bent = -self.scale.log() - (1 + 1 / shape) * mindtorch.log1p(shape * y)
-        return mindtorch.where(flat, -y - self.scale.log(), bent)
+        power = 1 / shape + mindtorch.ones_like(z)
+        bent = mindtorch.where(power == 0, power, power * mindtorch.log1p(shape * z))
+        return -self.scale.log() - mindtorch.where(flat, z, bent)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -65,21 +66,21 @@ class GeneralizedPareto(Distribution):
         rest = mindtorch.log1p(-value)
         flat = self._near_zero()
         shape = mindtorch.where(flat, mindtorch.ones_like(self.concentration), self.concentration)
-        bent = self.loc + self.scale * mindtorch.expm1(-shape * rest) / shape
+        bent = self.loc + self.scale / shape * mindtorch.expm1(-shape * rest)
         return mindtorch.where(flat, self.loc - self.scale * rest, bent)
 
     @property
     def mean(self) -> Tensor:
         finite = self.concentration < 1
         shape = mindtorch.where(finite, self.concentration, 0.5)
-        return mindtorch.where(finite, self.loc + self.scale / (1 - shape), math.inf)
+        return mindtorch.where(finite, self.loc + self.scale / (1 - shape), math.nan)
 
     @property
     def variance(self) -> Tensor:
         finite = self.concentration < 0.5
         shape = mindtorch.where(finite, self.concentration, 0.25)
         value = self.scale**2 / ((1 - shape) ** 2 * (1 - 2 * shape))
-        return mindtorch.where(finite, value, math.inf)
+        return mindtorch.where(finite, value, math.nan)
 
     def entropy(self) -> Tensor:
         return (self.scale.log() + self.concentration + 1).broadcast_to(self._batch_shape)
@@ -88,7 +89,7 @@ class GeneralizedPareto(Distribution):
     def mode(self) -> Tensor:
         return self.loc
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
         high = self.loc - self.scale / self.concentration
         return constraints.interval(

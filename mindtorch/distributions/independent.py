@@ -46,7 +46,7 @@ class Independent(Distribution):
     def has_enumerate_support(self) -> bool:
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
-    @property
+    @constraints.dependent_property
     def support(self) -> constraints.Constraint:
         support = self.base_dist.support
         if self.reinterpreted_batch_ndims:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import mindtorch
 
 from .._tensor.tensor import Tensor
+from ._transforms.base import sum_rightmost
 from .distribution import Distribution, ExponentialFamily
 from .independent import Independent
 from .transformed_distribution import TransformedDistribution
@@ -26,12 +27,12 @@ def register_kl(
     for kind in (type_p, type_q):
         issubclass(kind, object)  # TypeError for what is no class
 
-    def put(function: DivergenceT) -> DivergenceT:
+    def decorator(function: DivergenceT) -> DivergenceT:
         _KL_REGISTRY[type_p, type_q] = function
         _KL_CACHE.clear()
         return function
 
-    return put
+    return decorator
 
 
 def _distance(kind: type, base: type) -> int:
@@ -73,8 +74,7 @@ def _by_bregman(p: Any, q: Any) -> Tensor:
     result = q._log_normalizer(*q._natural_params) - normalizer
     for p_param, other, gradient in zip(p_params, q._natural_params, gradients, strict=True):
         term = (other - p_param) * gradient
-        extra = term.dim() - result.dim()
-        result = result - (term.flatten(-extra).sum(-1) if extra > 0 else term)
+        result = result - sum_rightmost(term, len(q.event_shape))
     return result
 
 
@@ -83,8 +83,7 @@ def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
     result = kl_divergence(p.base_dist, q.base_dist)
-    extra = p.reinterpreted_batch_ndims
-    return result.reshape((*result.shape[: result.dim() - extra], -1)).sum(-1) if extra else result
+    return sum_rightmost(result, p.reinterpreted_batch_ndims)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
@@ -95,8 +94,9 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
 
 
 def unbounded(value: Tensor, where: Tensor) -> Tensor:
-    """`value`, infinite where a draw of the first may fall outside the second's support."""
-    return mindtorch.where(where, float("inf"), value)
+    """`value`, made infinite where a draw of the first may fall outside the second's support."""
+    value[where] = float("inf")
+    return value
 
 
 def infinite(value: Tensor) -> Tensor:

@@ -58,8 +58,8 @@ class Kumaraswamy(TransformedDistribution):
     @property
     def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        mode = ((a - 1).log() - (a * b - 1).log()) / a
-        return mindtorch.where((a < 1) | (b < 1), math.nan, mode.exp())
+        log_mode = b.reciprocal() * (-b).log1p() - (-b * a).log1p()
+        return mindtorch.where((a < 1) | (b < 1), math.nan, log_mode).exp()
 
     @property
     def variance(self) -> Tensor:
@@ -69,8 +69,8 @@ class Kumaraswamy(TransformedDistribution):
         t1 = 1 - self.concentration1.reciprocal()
         t0 = 1 - self.concentration0.reciprocal()
         harmonic = mindtorch.digamma(self.concentration0 + 1) + EULER
-        logs = mindtorch.log(self.concentration1) + mindtorch.log(self.concentration0)
-        return t0 + t1 * harmonic - logs
+        value = t0 + t1 * harmonic - mindtorch.log(self.concentration1)
+        return value - mindtorch.log(self.concentration0)
 
 
 __all__ = ["Kumaraswamy"]

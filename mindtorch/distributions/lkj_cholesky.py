@@ -73,9 +73,8 @@ class LKJCholesky(Distribution):
         density = (order * diagonal.log()).sum(-1)
         n = self.dim - 1
         alpha = self.concentration + 0.5 * n
-        gammas = mindtorch.mvlgamma(alpha - 0.5, n) - mindtorch.lgamma(alpha) * n
-        norm = n * 0.5 * math.log(math.pi) + gammas
-        return density - norm
+        norm = 0.5 * n * math.log(math.pi) + mindtorch.mvlgamma(alpha - 0.5, n)
+        return density - (norm - mindtorch.lgamma(alpha) * n)
 
 
 __all__ = ["LKJCholesky"]

@@ -1,4 +1,4 @@
-"""Owns distributions with a location and a scale: Normal, Laplace, Cauchy, Gumbel, Uniform …"""
+"""Owns distributions with a location and a scale: Normal, Laplace, Cauchy, Uniform."""
 
 from __future__ import annotations
 
@@ -37,11 +37,6 @@ class _LocScale(Distribution):
         shape = self._extended_shape(sample_shape)
         return kind(shape, dtype=self.loc.dtype, device=self.loc.device)
 
-    def _open_uniform(self, sample_shape: Shape) -> Tensor:
-        """Uniform draws from (0, 1), both ends left out."""
-        info = mindtorch.finfo(self.loc.dtype)
-        return self._draws(mindtorch.rand, sample_shape).clamp(info.tiny, 1 - info.eps)
-
     def _standard(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
@@ -76,11 +71,16 @@ class Normal(_LocScale, ExponentialFamily):
         return self.loc + self._draws(mindtorch.randn, sample_shape) * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        standard = self._standard(value)
-        return -(standard**2) / 2 - self.scale.log() - math.log(math.sqrt(2 * math.pi))
+        if self._validate_args:
+            self._validate_sample(value)
+        spread = (value - self.loc) ** 2 / (2 * self.scale**2)
+        return -spread - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Tensor) -> Tensor:
-        return 0.5 * (1 + mindtorch.erf(self._standard(value) / math.sqrt(2)))
+        if self._validate_args:
+            self._validate_sample(value)
+        standard = (value - self.loc) * self.scale.reciprocal()
+        return 0.5 * (1 + mindtorch.erf(standard / math.sqrt(2)))
 
     def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * mindtorch.erfinv(2 * value - 1) * math.sqrt(2)
@@ -169,39 +169,6 @@ class Cauchy(_LocScale):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class Gumbel(_LocScale):
-    """The Gumbel distribution."""
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc + self.scale * EULER
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def variance(self) -> Tensor:
-        return (math.pi / math.sqrt(6) * self.scale).pow(2)
-
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        u = self._open_uniform(sample_shape)
-        return self.loc + self.scale * -(-u.log()).log()
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        z = self._standard(value)
-        return -z - mindtorch.exp(-z) - self.scale.log()
-
-    def cdf(self, value: Tensor) -> Tensor:
-        return mindtorch.exp(-mindtorch.exp(-self._standard(value)))
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.loc - self.scale * (-value.log()).log()
-
-    def entropy(self) -> Tensor:
-        return self.scale.log() + (1 + EULER)
-
-
 class Uniform(Distribution):
     """Uniform over [low, high)."""
 
@@ -225,7 +192,7 @@ class Uniform(Distribution):
         numbers = all(isinstance(v, int | float) for v in (low, high))
         super().__init__(() if numbers else self.low.shape, validate_args=validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.interval(self.low, self.high)
 
@@ -268,4 +235,4 @@ class Uniform(Distribution):
         return mindtorch.log(self.high - self.low)
 
 
-__all__ = ["Cauchy", "Gumbel", "Laplace", "Normal", "Uniform"]
+__all__ = ["Cauchy", "Laplace", "Normal", "Uniform"]

@@ -51,9 +51,9 @@ class LowRankMultivariateNormal(Distribution):
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape},"
                 f" cov_diag {cov_diag.shape}"
             ) from None
-        self.loc: Tensor = loc.expand((*shape, -1))
-        self.cov_factor: Tensor = cov_factor.expand((*shape, -1, -1))
-        self.cov_diag: Tensor = cov_diag.expand((*shape, -1))
+        columns = loc.unsqueeze(-1), cov_factor, cov_diag.unsqueeze(-1)
+        locs, self.cov_factor, diagonals = mindtorch.broadcast_tensors(*columns)
+        self.loc, self.cov_diag = locs[..., 0], diagonals[..., 0]
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
         scaled = cov_factor.mT / cov_diag.unsqueeze(-2)
         rank = cov_factor.shape[-1]
@@ -66,8 +66,8 @@ class LowRankMultivariateNormal(Distribution):
     ) -> LowRankMultivariateNormal:
         expanded = self._copy_for_expand(_instance)
         shape = tuple(batch_shape)
-        expanded.loc = self.loc.expand((*shape, -1))
-        expanded.cov_diag = self.cov_diag.expand((*shape, -1))
+        expanded.loc = self.loc.expand((*shape, *self._event_shape))
+        expanded.cov_diag = self.cov_diag.expand((*shape, *self._event_shape))
         expanded.cov_factor = self.cov_factor.expand((*shape, -1, -1))
         for name in ("scale_tril", "covariance_matrix", "precision_matrix"):
             expanded.__dict__.pop(name, None)
@@ -127,13 +127,16 @@ class LowRankMultivariateNormal(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        x = value - self.loc
+        length = self._mahalanobis(value - self.loc)
+        n = self._event_shape[0]
+        return -0.5 * (n * math.log(2 * math.pi) + self._log_det() + length)
+
+    def _mahalanobis(self, x: Tensor) -> Tensor:
+        """Squared lengths of `x` under the precision, of the batch's shape."""
         scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         inside = mindtorch.matmul(scaled, x.unsqueeze(-1)).squeeze(-1)
         length = (x.pow(2) / self._unbroadcasted_cov_diag).sum(-1)
-        length = length - mahalanobis(self._capacitance_tril, inside)
-        n = self._event_shape[0]
-        return -0.5 * (n * math.log(2 * math.pi) + self._log_det() + length)
+        return length - mahalanobis(self._capacitance_tril, inside)
 
     def entropy(self) -> Tensor:
         n = self._event_shape[0]

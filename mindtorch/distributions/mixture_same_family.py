@@ -71,7 +71,7 @@ class MixtureSameFamily(Distribution):
         expanded.__dict__["_validate_args"] = self._validate_args
         return expanded
 
-    @property
+    @constraints.dependent_property
     def support(self) -> constraints.Constraint:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 

@@ -18,8 +18,12 @@ _solve = mindtorch.linalg.solve_triangular
 
 def mahalanobis(lower: Tensor, x: Tensor) -> Tensor:
     """Squared lengths of `x` `[…, n]` in the metric of covariances `lower @ lower.mT`."""
-    shape = mindtorch.broadcast_shapes(lower.shape[:-2], x.shape[:-1])
-    n = x.shape[-1]
+    n, batch = x.shape[-1], lower.shape[:-2]
+    shape = mindtorch.broadcast_shapes(batch, x.shape[:-1])
+    if tuple(x.shape[x.dim() - 1 - len(batch) : -1]) == tuple(batch):  # one solve of all of x
+        lower = lower.reshape(-1, n, n)
+        columns = x.reshape(-1, lower.shape[0], n).permute(1, 2, 0)
+        return _solve(lower, columns, upper=False).pow(2).sum(-2).t().reshape(x.shape[:-1])
     lower = lower.expand((*shape, n, n))
     return _solve(lower, x.expand((*shape, n)).unsqueeze(-1), upper=False).pow(2).sum((-2, -1))
 
@@ -86,7 +90,7 @@ class MultivariateNormal(Distribution):
     ) -> MultivariateNormal:
         shape = tuple(batch_shape)
         expanded = self._copy_for_expand(_instance)
-        expanded.loc = self.loc.expand((*shape, -1))
+        expanded.loc = self.loc.expand((*shape, *self._event_shape))
         for name in ("covariance_matrix", "scale_tril", "precision_matrix"):
             if name in self.__dict__:
                 expanded.__dict__[name] = self.__dict__[name].expand((*shape, -1, -1))

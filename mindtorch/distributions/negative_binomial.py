@@ -82,18 +82,14 @@ class NegativeBinomial(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        ways = (
-            mindtorch.lgamma(self.total_count + value)
-            - mindtorch.lgamma(1.0 + value)
-            - mindtorch.lgamma(self.total_count)
-        )
-        none = (self.total_count + value) == 0.0
         logs = mindtorch.nn.functional.logsigmoid
-        return (
-            self.total_count * logs(-self.logits)
-            + value * logs(self.logits)
-            + mindtorch.where(none, 0.0, ways)
+        likelihood = self.total_count * logs(-self.logits) + value * logs(self.logits)
+        norm = (
+            -mindtorch.lgamma(self.total_count + value)
+            + mindtorch.lgamma(1.0 + value)
+            + mindtorch.lgamma(self.total_count)
         )
+        return likelihood - norm.masked_fill(self.total_count + value == 0.0, 0.0)
 
 
 __all__ = ["NegativeBinomial"]

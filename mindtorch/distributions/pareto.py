@@ -33,7 +33,7 @@ class Pareto(TransformedDistribution):
         expanded.__dict__["_validate_args"] = self._validate_args
         return expanded
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.greater_than_eq(self.scale)
 

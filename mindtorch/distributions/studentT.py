@@ -35,7 +35,9 @@ class StudentT(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return mindtorch.where(self.df <= 1, math.nan, self.loc)
+        mean = self.loc.clone(memory_format=mindtorch.contiguous_format)
+        mean[self.df <= 1] = math.nan
+        return mean
 
     @property
     def mode(self) -> Tensor:
@@ -43,15 +45,19 @@ class StudentT(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        value = self.scale.pow(2) * self.df / (self.df - 2)
-        value = mindtorch.where(self.df > 2, value, math.inf)
-        return mindtorch.where(self.df <= 1, math.nan, value)
+        variance = self.df.clone(memory_format=mindtorch.contiguous_format)
+        finite = self.df > 2
+        df = self.df[finite]
+        variance[finite] = self.scale[finite].pow(2) * df / (df - 2)
+        variance[(self.df <= 2) & (self.df > 1)] = math.inf
+        variance[self.df <= 1] = math.nan
+        return variance
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         x = mindtorch.randn(shape, dtype=self.df.dtype, device=self.df.device)
         z = self._chi2.rsample(sample_shape)
-        return self.loc + self.scale * x * mindtorch.rsqrt(z / self.df)
+        return self.loc + self.scale * (x * mindtorch.rsqrt(z / self.df))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -67,10 +73,10 @@ class StudentT(Distribution):
         return -0.5 * (self.df + 1.0) * mindtorch.log1p(y**2.0 / self.df) - norm
 
     def entropy(self) -> Tensor:
-        half, more = 0.5 * self.df, 0.5 * (self.df + 1)
-        beta = mindtorch.lgamma(half) + math.lgamma(0.5) - mindtorch.lgamma(more)
-        spread = mindtorch.digamma(more) - mindtorch.digamma(half)
-        return self.scale.log() + more * spread + 0.5 * self.df.log() + beta
+        df = self.df
+        beta = mindtorch.lgamma(0.5 * df) + math.lgamma(0.5) - mindtorch.lgamma(0.5 * (df + 1))
+        spread = mindtorch.digamma(0.5 * (df + 1)) - mindtorch.digamma(0.5 * df)
+        return self.scale.log() + 0.5 * (df + 1) * spread + 0.5 * df.log() + beta
 
 
 __all__ = ["StudentT"]

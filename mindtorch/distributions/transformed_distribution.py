@@ -74,7 +74,7 @@ class TransformedDistribution(Distribution):
     def has_rsample(self) -> bool:
         return self.base_dist.has_rsample
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def support(self) -> constraints.Constraint:
         if not self.transforms:
             return self.base_dist.support
@@ -119,10 +119,10 @@ class TransformedDistribution(Distribution):
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
         for transform in reversed(self.transforms):
             value = transform.inv(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(value)
         return self._monotone(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:

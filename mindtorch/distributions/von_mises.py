@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import mindtorch
 
 from .._tensor.tensor import Tensor
 from .._tensor.types import Shape
 from . import constraints
-from .distribution import Distribution, Parameter
+from .distribution import Distribution, Parameter, lazy_property
+
+# Abramowitz and Stegun, 9.8.1 to 9.8.4: below 3.75 by (x / 3.75)^2, above by 3.75 / x.
+_BESSEL = (
+    ((1.0, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.0360768, 0.0045813),
+     (0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281, -0.02057706, 0.02635537,
+      -0.01647633, 0.00392377)),
+    ((0.5, 0.87890594, 0.51498869, 0.15084934, 0.02658733, 0.00301532, 0.00032411),
+     (0.39894228, -0.03988024, -0.00362018, 0.00163801, -0.01031555, 0.02282967, -0.02895312,
+      0.01787654, -0.00420059)),
+)  # fmt: skip
+
+
+def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+    *rest, last = coefficients
+    total: Tensor | float = last
+    for coefficient in reversed(rest):
+        total = coefficient + x * total
+    assert isinstance(total, Tensor)
+    return total
+
+
+def _log_bessel(x: Tensor, order: int) -> Tensor:
+    """log of the modified Bessel function of the first kind, of order 0 or 1, for positive x."""
+    low, high = _BESSEL[order]
+    y = x / 3.75
+    small = _polynomial(y * y, low)
+    small = (x.abs() * small if order else small).log()
+    large = x - 0.5 * x.log() + _polynomial(3.75 / x, high).log()
+    return mindtorch.where(x < 3.75, small, large)
 
 
 class VonMises(Distribution):
@@ -31,9 +61,8 @@ class VonMises(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        k = self.concentration
-        norm = math.log(2 * math.pi) + mindtorch.special.i0e(k).log() + k
-        return k * mindtorch.cos(value - self.loc) - norm
+        density = self.concentration * mindtorch.cos(value - self.loc)
+        return density - math.log(2 * math.pi) - _log_bessel(self.concentration, 0)
 
     def _proposal(self, k: Tensor) -> Tensor:
         tau = 1 + (1 + 4 * k**2).sqrt()
@@ -68,11 +97,11 @@ class VonMises(Distribution):
     def mode(self) -> Tensor:
         return self.loc
 
-    @property
+    @lazy_property
     def variance(self) -> Tensor:
         """The circular variance."""
         k = self.concentration
-        return 1 - mindtorch.special.i1e(k) / mindtorch.special.i0e(k)
+        return 1 - (_log_bessel(k, 1) - _log_bessel(k, 0)).exp()
 
 
 __all__ = ["VonMises"]

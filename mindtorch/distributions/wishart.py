@@ -164,7 +164,7 @@ class Wishart(ExponentialFamily):
             self._validate_sample(value)
         df, p = self.df, self._event_shape[-1]
         scale_tril = self._unbroadcasted_scale_tril
-        inside = mindtorch.cholesky_solve(value, scale_tril.expand(value.shape))
+        inside = mindtorch.cholesky_solve(value, scale_tril)
         return (
             -df * (p * math.log(2) / 2 + half_log_det(scale_tril))
             - mindtorch.mvlgamma(df / 2, p=p)

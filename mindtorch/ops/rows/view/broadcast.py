@@ -32,9 +32,9 @@ composite(
     tolerance="exact",
 )
 def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Views of all tensors in the shape that they broadcast to."""
-    shape = broadcast_all(t.shape for t in tensors)
-    return tuple(aten.expand(t, shape) for t in tensors)
+    """All tensors in the shape that they broadcast to: views, or the tensor where it has it."""
+    shape = tuple(broadcast_all(t.shape for t in tensors))
+    return tuple(t if tuple(t.shape) == shape else aten.expand(t, shape) for t in tensors)
 
 
 @composite(
