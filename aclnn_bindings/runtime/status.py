@@ -93,7 +93,11 @@ class AclParameterError(AclError, ValueError):
     """An argument was refused: NULL, dtype, shape, range or handle (1xxxxx)."""
 
 
-class AclOutOfMemoryError(AclError, MemoryError):
+class OutOfMemoryError(RuntimeError):
+    """What programs written for torch catch where a device's memory is exhausted."""
+
+
+class AclOutOfMemoryError(AclError, OutOfMemoryError, MemoryError):
     """Host or device memory is exhausted."""
 
 

@@ -248,9 +248,9 @@ def host_syncs() -> int:
 
 def __getattr__(name: str) -> Any:
     if name == "OutOfMemoryError":
-        from .._backends.npu.memory import AclOutOfMemoryError
+        from .._backends.npu.memory import OutOfMemoryError
 
-        return AclOutOfMemoryError
+        return OutOfMemoryError
     if name in ("amp", "memory", "mstx", "utils"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'mindtorch.npu' has no attribute '{name}'")

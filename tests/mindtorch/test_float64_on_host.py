@@ -5,6 +5,7 @@ import pytest
 
 import mindtorch
 from mindtorch._backends.npu import on_host
+from mindtorch._compat import warn_once
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 from aclnn_bindings import AclParameterError  # noqa: E402
@@ -160,3 +161,18 @@ def test_a_matrix_without_factors_is_named():
         return text
 
     assert refusal(mindtorch, "npu") == refusal(torch, "cpu")
+
+
+@pytest.mark.parametrize("name", ["eig", "ldl_factor"])
+def test_what_no_operator_computes_says_how_the_host_does(monkeypatch, name):
+    def run(t, device):
+        return getattr(t.linalg, name)(t.tensor([[0.0, 1.0], [-1.0, 0.5]], device=device))[0]
+
+    with pytest.raises(RuntimeError, match=r"CANN has no .*cpu\(\).*MINDTORCH_ENABLE_CPU_FALLBACK"):
+        run(mindtorch, "npu")
+    monkeypatch.setattr(on_host, "ALLOWED", True)
+    monkeypatch.setattr(warn_once, "_warned", set())
+    with pytest.warns(UserWarning, match="CANN has no .* computes them on the host"):
+        ours = run(mindtorch, "npu")
+    assert ours.device.type == "npu"
+    assert torch.allclose(torch.tensor(ours.cpu().tolist()), run(torch, "cpu"))

@@ -36,7 +36,7 @@ class NpuBackend:
         geoms = tuple(out for out in outs if isinstance(out, Geometry))
         if len(geoms) < len(outs):
             return dynamic(op, args, [o for o in outs if isinstance(o, Dynamic)], device)
-        if on_host.applies(args, geoms):
+        if on_host.applies(op, args, geoms):
             return on_host.guarded(op, geoms, lambda: self._native(op, args, geoms))
         return self._native(op, args, geoms)
 
@@ -83,7 +83,7 @@ class NpuBackend:
     ) -> Callable[..., None]:
         if not _writable(outs, dests):
             return self._through_copy(op, args, outs)
-        if on_host.applies(args, outs):
+        if on_host.applies(op, args, outs):
             make = partial(self._native_into, op, args, outs, dests, inplace)
             return on_host.guarded_into(op, outs, make)
         return self._native_into(op, args, outs, dests, inplace)

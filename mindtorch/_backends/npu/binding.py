@@ -177,8 +177,15 @@ class Binder:
                 return call, runtime.cann().op(call.name)
             except MissingSymbolError as error:
                 missing.append(str(error))
-        raise not_implemented(
-            self.op, "; ".join(missing) or "its row has no ACLNN call for these arguments"
+        raise not_implemented(self.op, "; ".join(missing) or self._lack())
+
+    def _lack(self) -> str:
+        lack = self.op.kernels.absent.get("npu")
+        if not lack or self.op.kernels.cpu is None:
+            return lack or "its row has no ACLNN call for these arguments"
+        return (
+            f"{lack}. Move the tensors to the host (`x.cpu()`), or set"
+            " MINDTORCH_ENABLE_CPU_FALLBACK=1 to have such calls computed there"
         )
 
     def _inplace_form(self, call: AclnnCall, bound: BoundOp) -> tuple[AclnnCall, BoundOp]:

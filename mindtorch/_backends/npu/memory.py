@@ -6,9 +6,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from aclnn_bindings import AclOutOfMemoryError as AclOutOfMemoryError
 from aclnn_bindings import address_of, ffi, lib, throw_on
 from aclnn_bindings import allocate as obtain
+from aclnn_bindings.runtime.status import OutOfMemoryError as OutOfMemoryError
 
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage

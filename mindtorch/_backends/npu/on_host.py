@@ -1,7 +1,8 @@
-"""Owns what the host computes because CANN's operator takes no float64 or complex128.
+"""Owns what the host computes: what no operator of CANN does, or none in float64 or complex128.
 
-Off: such a call is refused with CANN's own error. With MINDTORCH_ENABLE_CPU_FALLBACK=1 it runs on
-the host, as PYTORCH_ENABLE_MPS_FALLBACK=1 has it on that device, and a warning says so.
+Off: such a call is refused, in CANN's own words or in those of the row. With
+MINDTORCH_ENABLE_CPU_FALLBACK=1 it runs on the host, as PYTORCH_ENABLE_MPS_FALLBACK=1 has it on
+that device, and a warning says so.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ ALLOWED = os.environ.get("MINDTORCH_ENABLE_CPU_FALLBACK") == "1"
 _WIDE = (float64, complex128)
 
 
-def applies(args: Sequence[object], outs: Sequence[object]) -> bool:
-    """Whether a call of float64 may go to the host."""
+def applies(op: Op, args: Sequence[object], outs: Sequence[object]) -> bool:
+    """Whether a call of float64, or of what no operator computes, may go to the host."""
     if not ALLOWED:
         return False
+    if "npu" in op.kernels.absent:
+        return True
     geoms = [getattr(a, "_geom", a) for a in (*args, *outs)]
     return any(isinstance(g, Geometry) and g.dtype in _WIDE for g in geoms)
 
@@ -83,9 +86,11 @@ def _retried(
 
 
 def _on_host(op: Op, outs: tuple[Geometry, ...], values: Sequence[Any]) -> Any:
+    why = op.kernels.absent.get("npu", "CANN has operators that take no float64")
+    remedy = "" if "npu" in op.kernels.absent else " Use float32 for speed."
     warn_once(
-        "CANN has operators that take no float64: mindtorch computes them on the host, which waits"
-        " for the device and copies. Use float32 for speed.",
+        f"{why}: mindtorch computes them on the host, which waits for the device and copies."
+        + remedy
     )
     args = [_moved(v) for v in values]
     here = tuple(contiguous(g.shape, g.dtype, CPU) for g in outs)

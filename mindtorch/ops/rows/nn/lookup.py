@@ -219,6 +219,12 @@ def _refuse_rows(flat: Tensor, weight: Tensor, mode: str) -> None:
             f" Long, Int; but got {type_name(flat.dtype)} instead (while checking arguments"
             " for embedding_bag)"
         )
+    if weight.dtype not in (dt.float16, dt.bfloat16, dt.float32, dt.float64):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types:"
+            f" Half, BFloat16, Float, Double; but got {type_name(weight.dtype)} instead (while"
+            " checking arguments for embedding_bag)"
+        )
     if flat.device.type != "cpu" or not flat.numel():
         return
     count = weight.size(0)
@@ -235,7 +241,7 @@ def _refuse_rows(flat: Tensor, weight: Tensor, mode: str) -> None:
 
 
 def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, int]:
-    """Gives (flat indices, bag of each, number of bags)."""
+    """Gives (flat indices, bag of each from 1 on, number of bags)."""
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
@@ -243,7 +249,7 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
                 f"of fixed length sequences. However, found offsets of type {type(offsets)}"
             )
         count, size = input.shape
-        bags = aten.arange(0, count, device=input.device).repeat_interleave(size)
+        bags = aten.arange(1, count + 1, device=input.device).repeat_interleave(size)
         return input.reshape(-1), bags, count
     if input.dim() != 1:
         raise ValueError(
@@ -254,7 +260,8 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
     _refuse_offsets(offsets, input.numel())
     starts = offsets[:-1] if last else offsets
     places = aten.arange(0, input.numel(), device=input.device)
-    bags = (places.unsqueeze(1) >= starts.unsqueeze(0)).sum(1) - 1
+    # Bag 0 is of what stands before the first start, which cpu refuses: it is left out.
+    bags = (places.unsqueeze(1) >= starts.unsqueeze(0)).sum(1)
     return input, bags, starts.numel()
 
 
@@ -284,18 +291,19 @@ def _refuse_offsets(offsets: Tensor, count: int) -> None:
 
 
 def _pooled(rows: Tensor, bags: Tensor, count: int, mode: str) -> Tensor:
-    zeros = aten.zeros((count, rows.size(1)), dtype=rows.dtype, device=rows.device)
+    zeros = aten.zeros((count + 1, rows.size(1)), dtype=rows.dtype, device=rows.device)
     if mode == "max":
-        sizes = (bags.unsqueeze(0) == aten.arange(0, count, device=bags.device).unsqueeze(1)).sum(1)
-        parts = rows.split(sizes.tolist())
+        numbers = aten.arange(0, count + 1, device=bags.device).unsqueeze(1)
+        parts = rows.split((bags.unsqueeze(0) == numbers).sum(1).tolist())[1:]
         return aten.stack(
             [part.max(0)[0] if part.size(0) else zeros[i] for i, part in enumerate(parts)]
         )
     # Sums of many halves, and counts beyond 2,048, need more than halves.
     wide = rows.float() if rows.dtype.itemsize == 2 else rows
-    total = zeros.to(wide.dtype).index_add(0, bags, wide)
+    total = zeros.to(wide.dtype).index_add(0, bags, wide)[1:]
     if mode == "mean":
         ones = aten.ones_like(bags).to(wide.dtype)
-        sizes = aten.zeros((count,), dtype=wide.dtype, device=wide.device).index_add(0, bags, ones)
-        total = total / sizes.clamp(min=1).unsqueeze(1)
-    return total.to(rows.dtype)
+        sizes = aten.zeros((count + 1,), dtype=wide.dtype, device=wide.device)
+        total = total / sizes.index_add(0, bags, ones)[1:].clamp(min=1).unsqueeze(1)
+        return total.to(rows.dtype)
+    return total.to(rows.dtype, copy=True)  # and no view
