@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import mindtorch
@@ -75,6 +75,8 @@ class DistributedDataParallel(Module):
                 "that requires a gradient."
             )
         self._hook: tuple[Any, Callable[[Any, Any], Any]] | None = None
+        self._join_config: Any = None
+        self._divide_by_initial_world_size, self._active = True, 0
         self._agree(module)
         self._learned = learned
         self._buckets = _buckets(learned, self.bucket_bytes_cap)
@@ -100,22 +102,109 @@ class DistributedDataParallel(Module):
                     f"DistributedDataParallel: rank {local} has parameter {odd[0]}, rank {rank}"
                     f" has {odd[1]}"
                 )
-        for tensor in (*module.parameters(), *module.buffers()):
-            dist.broadcast(tensor.detach(), group=self.process_group, group_src=0)
+        self._share((*module.parameters(), *module.buffers()), 0)
 
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+    def _share(self, tensors: Iterable[Tensor], rank: int) -> None:
+        """Take the values of one rank."""
         import mindtorch.distributed as dist
 
+        for tensor in tensors:
+            dist.broadcast(tensor.detach(), group=self.process_group, group_src=rank)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         training = mindtorch.is_grad_enabled() and self.require_backward_grad_sync
+        self._active = 0
+        joining = self._join_config is not None and self._join_config.enable
+        if joining:
+            from mindtorch.distributed.algorithms.join import Join
+
+            work = Join.notify_join_context(self)  # type: ignore[arg-type]
+            if work is not None and not self._divide_by_initial_world_size:
+                self._active = int(work.get_future().wait()[0])
+            self._total(float(training))
         if training:
             self._require_finished()
-            if self.broadcast_buffers and self.module.training:
-                for buffer in self.module.buffers():
-                    dist.broadcast(buffer.detach(), group=self.process_group, group_src=0)
+            self._share_buffers(joining)
         output = self.module(*inputs, **kwargs)
         if training:
             self._begin(output)
         return output
+
+    def _share_buffers(self, joining: bool, has_inputs: bool = True) -> None:
+        """Take the buffers of rank 0, or of the last rank that still has inputs."""
+        if self.broadcast_buffers and self.module.training:
+            buffers = list(self.module.buffers())
+            self._share(buffers, self._last(has_inputs) if joining and buffers else 0)
+
+    def _total(self, value: float) -> float:
+        import mindtorch.distributed as dist
+
+        sum = mindtorch.tensor([value], device=self.device)
+        dist.all_reduce(sum, group=self.process_group)
+        return sum.item()
+
+    def _last(self, taken: bool) -> int:
+        """The last of the ranks that say True."""
+        import mindtorch.distributed as dist
+
+        rank = float(dist.get_rank(self.process_group)) if taken else -1.0
+        last = mindtorch.tensor([rank], device=self.device)
+        dist.all_reduce(last, dist.ReduceOp.MAX, self.process_group)
+        return int(last)
+
+    def _shadow(self) -> None:
+        """Take part in another rank's iteration, without inputs: its gradients count as zeros."""
+        if not self._total(0.0):
+            return
+        self._share_buffers(True, has_inputs=False)
+        for place, bucket in enumerate(self._buckets):
+            self._next = place
+            gradients = [p.grad for p in bucket]
+            for p in bucket:
+                p.grad = None
+            self._average(bucket)
+            for p, gradient in zip(bucket, gradients, strict=True):
+                p.grad = gradient
+        self._next = len(self._buckets)
+
+    def _share_last(self, is_last_joiner: bool) -> None:
+        """Take parameters and buffers of the last rank that had inputs."""
+        tensors = (*self.module.parameters(), *self.module.buffers())
+        self._share(tensors, self._last(is_last_joiner))
+
+    def join_hook(self, divide_by_initial_world_size: bool = True, **_: Any) -> Any:
+        """What Join does for this module after the inputs have ended: iterations of others."""
+        from mindtorch.distributed.algorithms.join import JoinHook
+
+        self._divide_by_initial_world_size = divide_by_initial_world_size
+        hook: Any = JoinHook()
+        hook.main_hook, hook.post_hook = self._shadow, self._share_last
+        return hook
+
+    @property
+    def join_device(self) -> Device:
+        """The device of the parameters."""
+        return self._learned[0].device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group whose gradients are averaged."""
+        import mindtorch.distributed as dist
+
+        return dist.group.WORLD if self.process_group is None else self.process_group
+
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Any:  # fmt: skip
+        """A Join of this module alone."""
+        from mindtorch.distributed.algorithms.join import Join
+
+        return Join(
+            [self],  # type: ignore[list-item]
+            enable, throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )  # fmt: skip
 
     def _require_finished(self) -> None:
         if self._next < len(self._buckets):
@@ -212,7 +301,7 @@ class DistributedDataParallel(Module):
             value = result.wait()
             return value[0] if isinstance(value, list) else value
         dist.all_reduce(flat, group=self.process_group)
-        return flat.div_(dist.get_world_size(self.process_group))
+        return flat.div_(self._active or dist.get_world_size(self.process_group))
 
     def _average(self, bucket: list[Tensor]) -> None:
 

@@ -8,12 +8,16 @@ if os.environ.get("LIBRARY") == "torch":
     import torch
     import torch.distributed as dist
     from torch import nn
+    from torch.distributed.algorithms.join import Join
     from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from torch.distributed.optim import ZeroRedundancyOptimizer
 else:
     import mindtorch as torch
     import mindtorch.distributed as dist
     from mindtorch import nn
+    from mindtorch.distributed.algorithms.join import Join
     from mindtorch.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from mindtorch.distributed.optim import ZeroRedundancyOptimizer
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64",
           "complex64")  # fmt: skip
@@ -251,11 +255,48 @@ def training(rank, size, group):
         ]
 
 
+def joined(rank, size, group):
+    """Ranks with other counts of inputs, each with a part of the optimizer's state."""
+    for whole in (True, False):
+        torch.manual_seed(0)
+        model = nn.parallel.DistributedDataParallel(
+            nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))
+        )
+        with torch.no_grad():
+            for p in model.parameters():
+                p.copy_((torch.arange(p.numel()).reshape(p.shape) % 7 - 3.0) / 5)
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.1)
+        with Join([model, optimizer], divide_by_initial_world_size=whole):
+            for step in range(1 + 2 * rank):
+                optimizer.zero_grad()
+                x = (torch.arange(24).reshape(6, 4) * (rank + 1) + step) % 5 / 4.0
+                model(x).square().mean().backward()
+                optimizer.step()
+        tell("state of all", optimizer.state_dict)
+        optimizer.consolidate_state_dict(1)
+        state = optimizer.state_dict()["state"] if rank == 1 else {}
+        told[f"joined {whole}"] = [
+            [round(v, 4) for t in model.state_dict().values() for v in t.flatten().tolist()],
+            [len(group["params"]) for group in optimizer.optim.param_groups],
+            {str(k): round(v["exp_avg"].sum().item(), 4) for k, v in state.items()},
+        ]
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo", timeout=__import__("datetime").timedelta(seconds=100))
     rank, size = dist.get_rank(), dist.get_world_size()
-    for part in (collectives, asynchronous, points, objects, groups, meshes, refused, training):
+    for part in (
+        collectives,
+        asynchronous,
+        points,
+        objects,
+        groups,
+        meshes,
+        refused,
+        training,
+        joined,
+    ):
         part(rank, size, None)
     dist.barrier()
     print(json.dumps(told), flush=True)

@@ -100,6 +100,9 @@ def test_groups_points_and_objects_give_what_they_must():
     plain, bucket = told[0]["DDP plain"], told[0]["DDP bucket"]
     assert plain == bucket
     assert plain[0][0] != plain[0][3]
+    joined = [t["joined True"] for t in told]
+    assert joined[0][0] == joined[1][0] == joined[2][0] != told[0]["joined False"][0]
+    assert [len(state) for _, _, state in joined] == [0, 4, 0]
 
 
 @pytest.mark.slow
