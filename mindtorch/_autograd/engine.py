@@ -186,12 +186,15 @@ def _applied(node: Node, grads: Any) -> Any:
             LOCAL.node, LOCAL.grads = outer
     if not (MODES.active and LOCAL.profilers):
         return watched(node.apply, node, grads) if STATE.on else node.apply(grads)
+    first = isinstance(node, AccumulateGrad) and getattr(node.variable, "grad", 0) is None
     start = perf_counter()
     try:
         return node.apply(grads)
     finally:
         stop = perf_counter()
         for note in LOCAL.profilers:
+            for name in ("detach", "aten::detach") if first else ():
+                note(name, start, stop)
             note(node.name(), start, stop)
             note(f"autograd::engine::evaluate_function: {node.name()}", start, stop)
 
@@ -398,7 +401,11 @@ def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor | Non
             )
         if tensor is not None and MODES.active and LOCAL.dispatches:
             return DOOR["through_mode"]("ones_like", tensor)
-        return OPS["ones"].entry("aten")(geom.shape, geom.dtype, geom.device)
+        ones = OPS["ones"].entry("aten")
+        if MODES.active and LOCAL.profilers:
+            arguments = geom.shape, geom.dtype, geom.device
+            return DOOR["profiled_function"]("ones_like", ones, arguments, {})
+        return ones(geom.shape, geom.dtype, geom.device)
     if not isinstance(grad, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
     if grad.shape != geom.shape:

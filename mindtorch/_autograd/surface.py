@@ -13,13 +13,13 @@ from .._backends.registry import registry
 from .._tensor.dtype import FLOAT
 from .._tensor.dtype import bool as BOOL
 from .._tensor.storage import Storage, add_view
-from .._tensor.subclass import off
+from .._tensor.subclass import DOOR, off
 from .._tensor.tensor import Tensor, forget_array, wrap
 from ..ops.spec import aten
 from . import engine
 from .codegen import edge
 from .grad_dtype import arrive, grad_dtype, refuse_dtype
-from .grad_mode import LOCAL
+from .grad_mode import LOCAL, MODES
 from .node import (
     INFERENCE,
     STALE,
@@ -158,7 +158,10 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 
 def detach(self: Tensor) -> Tensor:
     """The same storage and version counter, outside the graph."""
-    alias = detached(self)
+    if MODES.active and LOCAL.profilers:
+        alias = DOOR["profiled_function"]("detach", detached, (self,), {})
+    else:
+        alias = detached(self)
     if self._fn is INFERENCE:
         alias._fn = INFERENCE
     return alias

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from time import perf_counter
+from collections.abc import Sequence
 from typing import Any
 
 from .._autograd.forward import forward, forward_inplace
@@ -19,7 +18,7 @@ from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey
 from .plans import CallPlan
-from .profiled_names import profiled_args, profiled_names
+from .profiled_names import profiled_call
 
 AUTOGRAD = int(DispatchKey.Autograd)
 FUNCTIONALIZE = int(DispatchKey.Functionalize)
@@ -28,7 +27,7 @@ FUNCTIONALIZE = int(DispatchKey.Functionalize)
 def layers(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
     if MODES.active and LOCAL.profilers:
-        return _timed(op, args, lambda: _layers(op, plan, args))
+        return profiled_call(op, args, lambda: _layers(op, plan, args))
     return _layers(op, plan, args)
 
 
@@ -44,20 +43,6 @@ def layers_of_method(
 def layers_of_operator(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
     """The same for a call as one of Python's operators."""
     return layers_of_method(op, plan, args, "operator")
-
-
-def _timed(op: Op, args: Sequence[Any], run: Callable[[], Any], end: str = "") -> Any:
-    profilers, LOCAL.profilers = LOCAL.profilers, ()
-    start = perf_counter()
-    try:
-        return run()
-    finally:
-        stop = perf_counter()
-        LOCAL.profilers = profilers
-        names = (op.base_name + end,) if end else profiled_names(op, args)
-        for note in profilers:
-            for name in reversed(names):
-                note(f"aten::{name}", start, stop, profiled_args(op, name, args))
 
 
 def _layers(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any]) -> Any:
@@ -89,7 +74,7 @@ def _under_modes(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence
 def layers_inplace(op: Op, plan: CallPlan, args: Sequence[Any]) -> Any:
     """A call that writes to its first argument, when plain running may not be enough."""
     if MODES.active and LOCAL.profilers:
-        return _timed(op, args, lambda: layers_inplace(op, plan, args), "_")
+        return profiled_call(op, args, lambda: layers_inplace(op, plan, args), "_")
     if MODES.active and LOCAL.functions:
         return overrides.through_mode(op, "inplace", args)
     if MODES.active and LOCAL.dual:

@@ -33,7 +33,8 @@ from .attributes import AttributeWatch
 from .builtins import FUNCTIONS, LAYERS, function_of, object_of
 from .composites import in_c, whole_row
 from .dispatch_modes import factory_call
-from .profiled_names import profiled_whole
+from .profiled_names import FUNCTIONS as PROFILED
+from .profiled_names import LIKES, profiled_function, profiled_whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Set by `publish`: `function`, what users call by an op's base name.
@@ -294,6 +295,7 @@ def seen_by_modes(function: F) -> F:
     """A function written by hand whose calls modes see as a whole."""
 
     inner, explain = getattr(function, "parsed", (function, None))  # one frame for both
+    seen = PROFILED | LIKES
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -304,6 +306,8 @@ def seen_by_modes(function: F) -> F:
                 result = factory_call(function.__name__, args, kwargs)
                 if result is not NotImplemented:
                     return result
+            if LOCAL.profilers and function.__name__ in seen:
+                return profiled_function(function.__name__, call, args, kwargs)
         if explain is not None:
             for value in (*args, *kwargs.values()):
                 if value.__class__ not in _USUAL and (foreign := _foreign(args, kwargs)):

@@ -18,6 +18,7 @@ from .._backends.registry import registry
 from .._compat.argument_errors import explained, parsed
 from .._compat.warn_once import warn_once
 from .._dispatch.dispatch_modes import through_mode
+from .._dispatch.profiled_names import profiled_function
 from .._tensor import dtype as dt
 from .._tensor import storage as _storage
 from .._tensor.device import DeviceLike, resolve
@@ -50,7 +51,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; itself where nothing changes."""
     if len(args) == 1 and not kwargs:
         geom, only = self._geom, args[0]
-        if only is geom.device or only is geom.dtype:
+        if (only is geom.device or only is geom.dtype) and not MODES.active:
             return self
     named = dict(kwargs)
     dtype, device = dt.of_python(kwargs.pop("dtype", None)), kwargs.pop("device", None)
@@ -101,6 +102,8 @@ def _convert(
     suggested = LAST[geom.ndim] if channels_last(geom) else "contiguous"
     same_layout = name in ("preserve", suggested)
     if not copy and same_layout and dtype is geom.dtype and target is geom.device:
+        if MODES.active and LOCAL.profilers:
+            profiled_function("to", lambda: None, (), {})
         return self
     return aten._to_copy(self, dtype, target, None if name == "preserve" else name)
 
@@ -299,9 +302,12 @@ def item(self: Tensor, *more: object) -> Number:
         raise RuntimeError(
             f"a Tensor with {self._geom.numel} elements cannot be converted to Scalar"
         )
-    if MODES.active and LOCAL.dispatches:
-        number: Number = through_mode("_local_scalar_dense", self)
-        return number
+    if MODES.active:
+        if LOCAL.dispatches:
+            number: Number = through_mode("_local_scalar_dense", self)
+            return number
+        if LOCAL.profilers:
+            return profiled_function("item", item, (self,), {})
     if self._geom.device.type == "meta":
         unknown = NUMBER_OF_META.get()
         if unknown is not None and self.is_floating_point():

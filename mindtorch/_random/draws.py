@@ -16,6 +16,7 @@ from .._backends.registry import registry
 from .._compat.argument_errors import parsed
 from .._dispatch.dispatch_modes import fills_by_mode
 from .._dispatch.overrides import hand_over, overriding
+from .._dispatch.profiled_names import profiled_function
 from .._functional.creation import (
     finish,
     from_array,
@@ -278,6 +279,12 @@ _FLOATING = ("uniform", "normal")
 def _refill(
     self: Tensor, kind: str, params: tuple[Any, ...], generator: Generator | None
 ) -> Tensor:
+    if MODES.active and LOCAL.profilers:
+        name = {"integers": "random"}.get(kind, kind)
+        refilled: Tensor = profiled_function(
+            f"{name}_", _refill, (self, kind, params, generator), {}
+        )
+        return refilled
     if kind in _FLOATING and sequential.fill(generator, kind, self, *params):
         return self
     geom = self._geom

@@ -12,11 +12,18 @@ __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_i
            "profile", "record_function"]  # fmt: skip
 
 
+_OPTIONS = ("record_shapes", "with_flops", "profile_memory", "with_stack", "with_modules",
+            "acc_events")  # fmt: skip
+
+
 class profile(_profile):  # noqa: N801 - torch's name
     """`with profile() as prof:`, with the arguments of torch.autograd.profiler.profile."""
 
     def __init__(self, enabled: bool = True, **options: Any):
-        super().__init__(record_shapes=options.get("record_shapes", False))
+        if not options.get("use_cpu", True):
+            raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        options = {k: v for k, v in options.items() if k in _OPTIONS}
+        super().__init__(**options)
         self.enabled, self.entered = enabled, False
         self.profiler = self  # it has averages, none at first, before it is entered
 
@@ -25,7 +32,7 @@ class profile(_profile):  # noqa: N801 - torch's name
         """The events of the run."""
         return self.events()
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: object) -> str:
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
         """The table of the events."""
         return self.events().table(sort_by, row_limit, **options)
 
@@ -41,6 +48,8 @@ class profile(_profile):  # noqa: N801 - torch's name
     def __enter__(self) -> profile:
         if not self.enabled:
             return cast("profile", None)  # as torch's
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
         super().__enter__()
         return self

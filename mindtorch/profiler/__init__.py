@@ -13,10 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import wraps
+from math import prod
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
+from .._compat.warn_once import warn_once
 from .._dispatch.dispatch_modes import ask_operator
+from .._tensor.tensor import Tensor
 from ..ops.function_schema import function_schema
 from ..ops.namespaces import define, namespace
 from ._events import EventList, FunctionEvent
@@ -31,8 +34,8 @@ class ProfilerActivity(Enum):
 
     CPU = 0
     XPU = 1
-    CUDA = 2
-    MTIA = 3
+    MTIA = 2
+    CUDA = 3
     HPU = 4
     PrivateUse1 = 5
 
@@ -57,15 +60,52 @@ def kineto_available() -> bool:
     return False
 
 
+_ELEMENTWISE = ("aten::add", "aten::mul")
+_PRODUCTS = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1, "aten::baddbmm": 1}
+
+
+def _flops(name: str, args: Sequence[Any]) -> int:
+    """The operations of products, 2-d convolutions, sums and products by element; 0 for others."""
+    if name in _ELEMENTWISE:
+        return int(args[0].numel()) if isinstance(args[0], Tensor) else 0
+    if name in _PRODUCTS:
+        left, right = args[_PRODUCTS[name] :][:2]
+        return 2 * prod(left.shape) * right.shape[-1]
+    if name != "aten::conv2d" or args[6]:
+        return 0
+    input, weight, _, stride, padding, dilation, *_ = args
+    places = [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, s, p, d in zip(
+            input.shape[-2:], weight.shape[2:], stride, padding, dilation, strict=True
+        )
+    ]
+    return 2 * prod(input.shape[:-3]) * prod(places) * prod(weight.shape)
+
+
+def _new_bytes(result: object, args: Sequence[object]) -> tuple[int, int]:
+    """Bytes of new tensors in memory of the host, and of devices."""
+    known = {id(a._storage) for a in args if isinstance(a, Tensor)}
+    sizes = [0, 0]
+    for tensor in result if isinstance(result, tuple | list) else (result,):
+        if not isinstance(tensor, Tensor) or tensor.is_meta or tensor._base is not None:
+            continue
+        if id(tensor._storage) not in known:
+            sizes[tensor.device.type != "cpu"] += tensor.nbytes
+    return sizes[0], sizes[1]
+
+
 @dataclass
 class _Recording:
-    events: EventList = field(default_factory=EventList)
     record_shapes: bool = False
+    profile_memory: bool = False
+    with_flops: bool = False
+    events: list[FunctionEvent] = field(default_factory=list)
     origin: float = field(default_factory=time.perf_counter)
 
     def note(
         self, name: str, start: float, end: float, args: Sequence[object] = (), *,
-        annotation: bool = False,
+        annotation: bool = False, result: object = None,
     ) -> None:  # fmt: skip
         """Take an event, in seconds; those inside it, which ended before, are its parts."""
         begin, inside = (start - self.origin) * 1e6, (end - self.origin) * 1e6
@@ -74,6 +114,12 @@ class _Recording:
         )
         if self.record_shapes:
             event.input_shapes = [list(getattr(a, "shape", ())) for a in args]
+        if self.with_flops and args:
+            event.flops = _flops(name, args)
+        if self.profile_memory and result is not None:
+            host, device = _new_bytes(result, args)
+            event.cpu_memory_usage = event.self_cpu_memory_usage = host
+            event.device_memory_usage = event.self_device_memory_usage = device
         event.self_cpu_time_total = event.duration
         for part in reversed(self.events):
             if part.start < begin:
@@ -107,6 +153,8 @@ def through_profiler(name: str, *args: object) -> object:
 
 class record_function:  # noqa: N801 - torch's name
     """`with record_function("name"):` or a decorator: a range that profilers see."""
+
+    __module__ = "mindtorch.autograd.profiler"
 
     def __init__(self, name: str, args: str | None = None):
         self.name = name
@@ -155,7 +203,7 @@ def schedule(
         warnings.warn(text, stacklevel=2)
     cycle = wait + warmup + active
 
-    def action(step: int) -> ProfilerAction:
+    def schedule_fn(step: int) -> ProfilerAction:
         step -= skip_first
         if step < 0 or (repeat and step // cycle >= repeat):
             return ProfilerAction.NONE
@@ -166,7 +214,7 @@ def schedule(
             return ProfilerAction.WARMUP
         return ProfilerAction.RECORD if place < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
 
-    return action
+    return schedule_fn
 
 
 def _default_schedule_fn(_: int) -> ProfilerAction:
@@ -178,12 +226,12 @@ def tensorboard_trace_handler(
 ) -> Callable[[Any], None]:
     """A handler that writes each finished trace into a folder."""
 
-    def handle(prof: profile) -> None:
+    def handler_fn(prof: profile) -> None:
         os.makedirs(dir_name, exist_ok=True)
         name = f"{worker_name or os.getpid()}.{time.time_ns()}.pt.trace.json"
         prof.export_chrome_trace(os.path.join(dir_name, name))
 
-    return handle
+    return handler_fn
 
 
 _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -203,12 +251,31 @@ class profile:  # noqa: N801 - torch's name
         schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[..., Any] | None = None,
         record_shapes: bool = False,
-        **options: Any,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: object = None,
+        execution_trace_observer: object = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
     ):
         requested = supported_activities() if activities is None else activities
-        self.activities: set[ProfilerActivity] = set(requested)
+        self.activities: set[ProfilerActivity] = {
+            a for a in requested if isinstance(a, ProfilerActivity)
+        }
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
+        if use_cuda is not None:
+            warnings.warn(
+                "`use_cuda` is deprecated, use `activities` argument instead",
+                FutureWarning, stacklevel=2,
+            )  # fmt: skip
+        self.record_shapes, self.profile_memory = record_shapes or with_flops, profile_memory
+        self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
+        self.acc_events = acc_events
         self.schedule = schedule or _default_schedule_fn
         if self.schedule(0) is ProfilerAction.DEVICE_STOPPED:
             raise ValueError(
@@ -220,10 +287,13 @@ class profile:  # noqa: N801 - torch's name
         self.step_num = 0
         self.current_action = self.schedule(0)
         self.profiler: Any = None
-        self._recording = _Recording(record_shapes=record_shapes)
+        self._recording = self._new_recording()
         self._step: record_function | None = None
         self._recorded = False
         self._saved = False
+
+    def _new_recording(self) -> _Recording:
+        return _Recording(self.record_shapes, self.profile_memory, self.with_flops)
 
     def __enter__(self) -> profile:
         self.start()
@@ -258,9 +328,14 @@ class profile:  # noqa: N801 - torch's name
 
     def _begin(self) -> None:
         if self.current_action in _RECORDS:
-            if self._saved:  # what was saved stays until the next cycle records
-                self._recording = _Recording(record_shapes=self._recording.record_shapes)
-                self._saved = False
+            if self._saved and not self.acc_events:  # it stays until the next cycle records
+                warn_once(
+                    "Warning: Profiler clears events at the end of each cycle. Only events from the"
+                    " current cycle will be reported. To keep events across cycles, set"
+                    " acc_events=True."
+                )
+                self._recording = self._new_recording()
+            self._saved = False
             _active.append(self._recording)
             MODES.active += 1
             LOCAL.profilers = (*LOCAL.profilers, self._recording.note)
@@ -285,7 +360,7 @@ class profile:  # noqa: N801 - torch's name
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before accessing events")
         by_start = sorted(self._recording.events, key=lambda e: (e.start, -e.duration, -e.id))
-        return EventList(by_start)
+        return EventList(by_start, self.profile_memory, self.with_flops)
 
     def key_averages(self, group_by_input_shape: bool = False, **_: object) -> EventList:
         """The ranges by name, or by name and shapes of inputs."""
@@ -298,6 +373,21 @@ class profile:  # noqa: N801 - torch's name
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before exporting chrome trace")
         self.events().export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """An empty file: frames are not recorded; ValueError for no metric."""
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before exporting stacks")
+        self.events().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Refused: frees are not recorded; ValueError without what torch needs for it."""
+        if not (self.record_shapes and self.profile_memory and self.with_stack):
+            raise ValueError(
+                "record_shapes=True, profile_memory=True, with_stack=True required for memory"
+                " profiling."
+            )
+        raise NotImplementedError("export_memory_timeline: frees of memory are not recorded")
 
     def add_metadata(self, key: str, value: str) -> None:
         """Nothing: traces hold ranges only; AttributeError for what is no str."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
+
+from ._table import time_text, write_table
 
 
 class Interval(NamedTuple):
@@ -19,25 +22,21 @@ class Interval(NamedTuple):
         return self.end - self.start
 
 
-def _time_text(time: float) -> str:
-    """A time of µs in the unit that torch shows it in."""
-    if time >= 1e6:
-        return f"{time / 1e6:.3f}s"
-    return f"{time / 1e3:.3f}ms" if time >= 1e3 else f"{time:.3f}us"
-
-
 def _text_of(name: str) -> property:
     """A time with its unit."""
-    return property(lambda event: _time_text(getattr(event, name)), doc=f"`{name}` with its unit.")
+    return property(lambda event: time_text(getattr(event, name)), doc=f"`{name}` with its unit.")
 
 
 class _Times:
-    """What an event and an average tell alike: nothing of devices, of memory, of other hosts."""
+    """What an event and an average tell alike: nothing of devices' times, nor of other hosts."""
 
     device_time = device_time_total = self_device_time_total = 0.0
     cuda_time = cuda_time_total = self_cuda_time_total = 0.0
-    cpu_memory_usage = self_cpu_memory_usage = flops = 0
-    device_memory_usage = self_device_memory_usage = 0
+    cpu_memory_usage: int = 0
+    self_cpu_memory_usage: int = 0
+    device_memory_usage: int = 0
+    self_device_memory_usage: int = 0
+    flops: int = 0
     is_async = is_legacy = is_remote = False
     node_id: ClassVar[int] = -1
     overload_name: ClassVar[str] = ""
@@ -119,6 +118,8 @@ class FunctionEvent(_Times):
         part.cpu_parent = self
         self.cpu_children.insert(0, part)
         self.self_cpu_time_total -= part.duration
+        self.cpu_memory_usage += part.cpu_memory_usage
+        self.device_memory_usage += part.device_memory_usage
 
 
 @dataclass
@@ -139,7 +140,13 @@ class FunctionEventAvg(_Times):
 
 
 class EventList(list[Any]):
-    """Events, or averages of them."""
+    """Events, or averages of them; `table` has columns of memory and operations where asked for."""
+
+    def __init__(
+        self, events: Iterable[Any] = (), profile_memory: bool = False, with_flops: bool = False
+    ):
+        super().__init__(events)
+        self._profile_memory, self._with_flops = profile_memory, with_flops
 
     def key_averages(
         self, group_by_input_shape: bool = False, *_: object, **__: object
@@ -155,10 +162,9 @@ class EventList(list[Any]):
                     is_user_annotation=event.is_user_annotation,
                 ),
             )  # fmt: skip
-            average.count += getattr(event, "count", 1)
-            average.cpu_time_total += event.cpu_time_total
-            average.self_cpu_time_total += event.self_cpu_time_total
-        return EventList(averages.values())
+            for name in _SUMS:
+                setattr(average, name, getattr(average, name) + getattr(event, name))
+        return EventList(averages.values(), self._profile_memory, self._with_flops)
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -168,28 +174,37 @@ class EventList(list[Any]):
     def total_average(self) -> FunctionEventAvg:
         """All as one."""
         total = FunctionEventAvg("Total", len(self))
-        total.cpu_time_total = sum(e.cpu_time_total for e in self)
-        total.self_cpu_time_total = self.self_cpu_time_total
+        for name in _SUMS[1:]:
+            setattr(total, name, sum(getattr(e, name) for e in self))
         return total
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, **_: object) -> str:
-        """A table of names, times and calls, as torch's; `sort_by` is a field of the averages."""
-        rows = list(self.key_averages())
-        if not rows:
-            return ""
-        if sort_by is not None:
-            rows.sort(key=lambda a: getattr(a, sort_by), reverse=True)
-        mine = sum(a.self_cpu_time_total for a in rows)
-        rows = rows[: row_limit if row_limit >= 0 else None]
-        wide = max([4, *(len(a.key) for a in rows)]) + 2
-        line = "  ".join(["-" * wide, *["-" * 12] * (len(_COLUMNS) - 1)]) + "  "
-        head = "  ".join([f"{_COLUMNS[0]:>{wide}}", *(f"{c:>12}" for c in _COLUMNS[1:])]) + "  "
-        body = [
-            "  ".join([f"{a.key:>{wide}}", *(f"{cell:>12}" for cell in _cells(a, mine))]) + "  "
-            for a in rows
-        ]
-        end = f"Self CPU time total: {_time_text(mine)}\n"
-        return "\n".join([line, head, line, *body, line, end])
+    @staticmethod
+    def supported_export_stacks_metrics() -> list[str]:
+        """What export_stacks takes."""
+        kinds = ("cpu", "cuda", "xpu", "privateuse1")
+        return [f"self_{kind}_time_total" for kind in kinds]
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """An empty file: frames are not recorded; ValueError for no metric."""
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
+        with open(path, "w", encoding="utf-8"):
+            pass
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def table(
+        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
+        max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80,
+        header: str | None = None, top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:  # fmt: skip
+        """Names, times and calls, as torch shows them; `sort_by` is a field of the events."""
+        return write_table(
+            self, sort_by, row_limit, max_name_column_width, max_shapes_column_width, header,
+            top_level_events_only, time_unit, self._profile_memory, self._with_flops,
+        )  # fmt: skip
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the ranges as a trace that chrome://tracing and Perfetto open."""
@@ -203,13 +218,7 @@ class EventList(list[Any]):
             json.dump({"schemaVersion": 1, "traceEvents": events}, file)
 
 
-_COLUMNS = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg",
-            "# of Calls")  # fmt: skip
-
-
-def _cells(average: FunctionEventAvg, whole: float) -> list[str]:
-    """What the table says of one name, without the name."""
-    mine, total = average.self_cpu_time_total, average.cpu_time_total
-    share = 100 / whole if whole else 0.0
-    return [f"{mine * share:.2f}%", _time_text(mine), f"{total * share:.2f}%", _time_text(total),
-            _time_text(average.cpu_time), str(average.count)]  # fmt: skip
+# What averages are sums of.
+_SUMS = ("count", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
+         "self_cpu_memory_usage", "device_memory_usage", "self_device_memory_usage",
+         "flops")  # fmt: skip

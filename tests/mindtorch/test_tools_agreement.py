@@ -128,6 +128,29 @@ def test_profilers_see_composites_once():
     agree(run)
 
 
+def test_profilers_count_operations_and_memory_in_columns_of_their_own():
+    def run(t):
+        options = {"profile_memory": True, "with_flops": True}
+        with t.profiler.profile(**options) as prof:
+            x = t.ones(64, 64)
+            image = t.ones(2, 3, 8, 8)
+            results = [t.nn.functional.linear(x, x, x[0]), x @ x, (x + x).relu(), x.sum(0),
+                       x[None].bmm(x[None]), x * x, x.double(), x.clone(),
+                       t.nn.functional.conv2d(image, t.ones(1, 3, 3, 3), padding=1)]  # fmt: skip
+        averages = prof.key_averages()
+        events = [e for e in averages if e.key != "[memory]" and "conv" not in e.key]
+        memory = {e.key: (e.cpu_memory_usage, e.self_cpu_memory_usage) for e in events}
+        of_conv = ("aten::empty", "aten::as_strided_", "aten::resize_", "aten::_nnpack_available")
+        table = averages.table(sort_by="flops", row_limit=2, header="Head", time_unit="s")
+        return (
+            {k: v for k, v in memory.items() if k not in of_conv},
+            {e.key: e.flops for e in averages if e.flops}, len(results),
+            table.split("\n")[1], table.split("\n")[3].split(), table.count("\n"),
+        )  # fmt: skip
+
+    agree(run)
+
+
 def test_profilers_note_shapes_of_products_and_kinds_of_ranges(tmp_path):
     names = {"aten::addmm", "aten::linear", "aten::mm", "layers"}
 

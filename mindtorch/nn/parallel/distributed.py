@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import mindtorch
 
@@ -118,7 +118,7 @@ class DistributedDataParallel(Module):
         if joining:
             from mindtorch.distributed.algorithms.join import Join
 
-            work = Join.notify_join_context(self)  # type: ignore[arg-type]
+            work = Join.notify_join_context(cast("Any", self))
             if work is not None and not self._divide_by_initial_world_size:
                 self._active = int(work.get_future().wait()[0])
             self._total(float(training))
@@ -143,11 +143,11 @@ class DistributedDataParallel(Module):
         dist.all_reduce(sum, group=self.process_group)
         return sum.item()
 
-    def _last(self, taken: bool) -> int:
+    def _last(self, flag: bool) -> int:
         """The last of the ranks that say True."""
         import mindtorch.distributed as dist
 
-        rank = float(dist.get_rank(self.process_group)) if taken else -1.0
+        rank = float(dist.get_rank(self.process_group)) if flag else -1.0
         last = mindtorch.tensor([rank], device=self.device)
         dist.all_reduce(last, dist.ReduceOp.MAX, self.process_group)
         return int(last)
@@ -201,7 +201,7 @@ class DistributedDataParallel(Module):
         from mindtorch.distributed.algorithms.join import Join
 
         return Join(
-            [self],  # type: ignore[list-item]
+            [cast("Any", self)],
             enable, throw_on_early_termination,
             divide_by_initial_world_size=divide_by_initial_world_size,
         )  # fmt: skip
