@@ -261,8 +261,8 @@ def _product(left: Tensor, right: Tensor, transposed: bool = False) -> str:
     if min(left.dim(), right.dim()) == 1:
         return "mv(empty addmv_)"
     if right.dim() > 2:
-        turned = "expand(as_strided) reshape(view)"
-        return f"{turned} {turned} bmm(resolve_conj resolve_conj) _unsafe_view"
+        operand = "expand(as_strided) reshape(view)"
+        return f"{operand} {operand} bmm(resolve_conj resolve_conj) _unsafe_view"
     plain = left.is_contiguous() + (right.is_contiguous() and not transposed)
     resolved = " ".join(["resolve_conj"] * (1 + plain))
     product = f"mm({resolved})"
