@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 import mindtorch
 import mindtorch.distributed as dist
-from mindtorch.nn.parallel import DistributedDataParallel
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 _SKEW: Final = 1000
@@ -60,8 +59,12 @@ class Joinable(ABC):
     def join_process_group(self) -> Any:
         """The group of Join's own collectives."""
 
-
-Joinable.register(DistributedDataParallel)
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        """DistributedDataParallel has the methods, and another base."""
+        if cls is not Joinable:
+            return NotImplemented
+        return all(hasattr(other, name) for name in cls.__abstractmethods__ - {"__init__"})
 
 
 class Join:
