@@ -185,7 +185,7 @@ _PLACES = {
     "cond": "_higher_order_ops.control",
     "while_loop": "_higher_order_ops.control",
     **dict.fromkeys((d._name for d in _NAMED_DTYPES), "_tensor.dtype"),
-    "chalf": "_tensor.dtype",
+    **dict.fromkeys(("chalf", "complex32"), "_tensor.dtype"),
     "DisableTorchFunction": "_C",
     "DisableTorchFunctionSubclass": "_C",
     "StorageBase": "_tensor.storage",

@@ -101,12 +101,129 @@ def _float8_kernels() -> dict[str, str]:
     return {row: kernel for kernel, *rows in lines if kernel != "#" for row in rows}
 
 
-def refuse_float8(name: str, args: Sequence[object]) -> None:
-    """torch's refusal of a float8 tensor where torch's cpu stores and copies float8 alone."""
+# What torch's cpu has of the kernels that refuse float8, for pairs of halves.
+_OF_PAIRS = frozenset(
+    [
+        "abs",
+        "add",
+        "addcmul",
+        "diff",
+        "eq",
+        "index_fill",
+        "isclose",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "masked_fill",
+        "mul",
+        "ne",
+        "neg",
+        "nonzero",
+        "sgn",
+        "sub",
+        "tril",
+        "triu",
+        "where",
+    ]
+)
+# And what it lacks of them for unsigned integers.
+_NOT_OF_UNSIGNED = frozenset(
+    [
+        "_prelu_kernel",
+        "add",
+        "addcmul",
+        "amax",
+        "amin",
+        "argmax.along",
+        "argmin.along",
+        "binary_cross_entropy",
+        "bmm",
+        "bitwise_left_shift",
+        "bitwise_not",
+        "bitwise_right_shift",
+        "cholesky_inverse",
+        "cholesky_solve",
+        "clamp_max.Tensor",
+        "clamp_min.Tensor",
+        "cummax",
+        "cummin",
+        "elu",
+        "floor_divide",
+        "fmod",
+        "frac",
+        "gather",
+        "gcd",
+        "ge",
+        "gelu",
+        "geqrf",
+        "gt",
+        "hardshrink",
+        "hardswish",
+        "hardtanh",
+        "heaviside",
+        "huber_loss",
+        "hypot",
+        "igamma",
+        "igammac",
+        "kthvalue",
+        "lcm",
+        "le",
+        "leaky_relu",
+        "logaddexp",
+        "logaddexp2",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "logical_xor",
+        "lt",
+        "max",
+        "maximum",
+        "median",
+        "min",
+        "minimum",
+        "mish",
+        "mse_loss",
+        "nanmedian",
+        "neg",
+        "nextafter",
+        "nonzero",
+        "pow",
+        "pow.Scalar",
+        "relu",
+        "remainder",
+        "scatter.src",
+        "scatter_add",
+        "sgn",
+        "sign",
+        "silu",
+        "smooth_l1_loss",
+        "softplus",
+        "softshrink",
+        "sub",
+        "threshold",
+        "topk",
+    ]
+)
+
+
+def refuse_stored(name: str, args: Sequence[object]) -> None:
+    """torch's refusal of a dtype that torch's cpu stores and copies, and computes little with:
+    float8, complex32, and unsigned integers."""
     flat = [a[0] if isinstance(a, tuple) and a else a for a in args]
-    floats = [a.dtype for a in flat if isinstance(a, Geometry) and a.dtype.is_floating_point]
-    first = floats[0] if len(set(floats)) == 1 else None  # others are refused by promotion
-    if first in _FLOAT8 and not REFERENCES.active and name in _float8_kernels():
+    kinds = [a.dtype for a in flat if isinstance(a, Geometry)]
+    pairs = dt.complex32 in kinds
+    floats = [d for d in kinds if d.is_floating_point]
+    if pairs and name not in _OF_PAIRS:
+        first = dt.complex32
+    elif kinds and kinds[0] in dt.UNSIGNED and name in _NOT_OF_UNSIGNED:
+        first = kinds[0]
+        if len({*kinds[:2]}) > 1 and not name.startswith(("gather", "scatter")):
+            return  # refused by promotion
+    elif len(set(floats)) == 1 and floats[0] in _FLOAT8 and not pairs:
+        first = floats[0]  # others are refused by promotion
+    else:
+        return
+    if not REFERENCES.active and name in _float8_kernels():
         refusal = kernel(_float8_kernels()[name])
         raise refusal.error(refusal.text.format(dtype=scalar_name(first)))
 

@@ -24,6 +24,7 @@ from .._tensor import storage as _storage
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.eight_bits import readable
 from .._tensor.geometry import (
     Geometry,
     contiguous,
@@ -139,7 +140,8 @@ def _caster(name: str, dtype: Dtype) -> None:
 for _name, _dtype in (
     ("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("int", dt.int32),
     ("bfloat16", dt.bfloat16), ("long", dt.int64), ("short", dt.int16), ("char", dt.int8),
-    ("byte", dt.uint8), ("bool", dt.bool), ("cfloat", dt.complex64), ("cdouble", dt.complex128),
+    ("byte", dt.uint8), ("bool", dt.bool), ("chalf", dt.complex32), ("cfloat", dt.complex64),
+    ("cdouble", dt.complex128),
 ):  # fmt: skip
     _caster(_name, _dtype)
 
@@ -286,7 +288,8 @@ def _before_reading(self: Tensor) -> None:
 
 def _host(self: Tensor) -> Array:
     _before_reading(self)
-    return self._array if self._geom.device.type == "cpu" else self.detach().cpu()._array
+    array = self._array if self._geom.device.type == "cpu" else self.detach().cpu()._array
+    return readable(array) if self._geom.dtype is dt.complex32 else array
 
 
 # What `item()` gives of a float tensor without data, where somebody traces; None: it refuses.
@@ -354,8 +357,9 @@ def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
                 f"Can't call numpy() on Tensor that has {bit} bit set. Use"
                 f" tensor.resolve_{name}().numpy() instead."
             )
-    if self._geom.dtype is dt.bfloat16:
-        raise TypeError("Got unsupported ScalarType BFloat16")
+    dtype = self._geom.dtype
+    if dtype in (dt.bfloat16, dt.complex32) or (dtype in dt.STORED and dtype not in dt.UNSIGNED):
+        raise TypeError(f"Got unsupported ScalarType {dtype.legacy}")
     _before_reading(self)
     return host_array(self._geom, self._storage)
 

@@ -13,6 +13,7 @@ import numpy as np
 from .._autograd.forward import tangent_of
 from .._autograd.grad_mode import LOCAL
 from .._tensor import dtype as dt
+from .._tensor.eight_bits import readable
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
 
@@ -146,7 +147,7 @@ def _block(array: Array, indent: int, short: bool, formatter: Formatter) -> str:
 
 def values_text(tensor: Tensor, indent: int) -> str:
     """The elements as brackets show them, lines after the first indented by `indent`."""
-    array = tensor.detach().cpu()._array
+    array = readable(tensor.detach().cpu()._array)
     if array.dtype.kind not in "fiubc" or array.dtype == np.float16:
         array = array.astype(np.float32)
     short = array.size > OPTIONS.threshold
@@ -162,7 +163,8 @@ def _suffixes(tensor: Tensor) -> list[str]:
         suffixes.append(f"device='{geom.device}'")
     default = dt.get_default_dtype()
     without = geom.device.type == "meta" or not geom.numel  # values to tell the dtype by
-    usual = [default, *(() if without else (dt.bool, dt.int64, default.to_complex()))]
+    complex_default = dt.complex128 if default is dt.float64 else dt.complex64
+    usual = [default, *(() if without else (dt.bool, dt.int64, complex_default))]
     if geom.device.type == "meta" or (geom.numel == 0 and geom.ndim != 1):
         suffixes.append(f"size={tuple(geom.shape)}")
     if geom.dtype not in usual:

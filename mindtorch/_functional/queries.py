@@ -158,9 +158,6 @@ def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dt.dtype:
                 " expected one of:\n * (Tensor tensor, Tensor other)\n * (Number scalar, Tensor"
                 " tensor)\n * (Tensor tensor, Number other)\n * (Number scalar1, Number scalar2)"
             )
-    operands = {v.dtype if isinstance(v, Tensor) else type(v) for v in (tensor1, tensor2)}
-    if operands == {dt.float16, complex}:
-        return dt.complex32  # of which there are no tensors here: operations give complex64
     return rules.result_type(t._geom if isinstance(t, Tensor) else t for t in (tensor1, tensor2))
 
 

@@ -21,7 +21,9 @@ _ML_DTYPES = {
 
 
 # Types that are only named: code tabulates them, no tensor has one. Sizes in bytes.
-_NAMED = {"complex32": 2 * 2, "qint32": 4, "bits16": 2}
+_NAMED = {"qint32": 4, "bits16": 2}
+# Two halves: numpy has no such number, see eight_bits.
+_PAIR = [("real", "<f2"), ("imag", "<f2")]
 
 
 class dtype:  # noqa: N801 - torch's name
@@ -54,7 +56,7 @@ class dtype:  # noqa: N801 - torch's name
         elif np_name in _ML_DTYPES:
             self.itemsize = _ML_DTYPES[np_name]
         else:
-            self.np = np.dtype(np_name)
+            self.np = np.dtype(_PAIR if np_name == "complex32" else np_name)
             self.itemsize = self.np.itemsize
 
     def __getattr__(self, attribute: str) -> Any:
@@ -90,10 +92,10 @@ class dtype:  # noqa: N801 - torch's name
         return self is not bool and not self._name.startswith("uint")
 
     def to_real(self) -> dtype:
-        return {complex64: float32, complex128: float64, NAMED[0]: float16}.get(self, self)
+        return {complex64: float32, complex128: float64, complex32: float16}.get(self, self)
 
     def to_complex(self) -> dtype:
-        pairs = {float32: complex64, bfloat16: complex64, float64: complex128, float16: NAMED[0]}
+        pairs = {float32: complex64, bfloat16: complex64, float64: complex128, float16: complex32}
         if self.category != COMPLEX and self not in pairs:
             raise RuntimeError(f"Unknown Complex ScalarType for {self.legacy}")
         return pairs.get(self, self)
@@ -112,6 +114,9 @@ float32 = float = dtype("float32", "float32", FLOAT, 1, "FLOAT", "Float")
 float64 = double = dtype("float64", "float64", FLOAT, 2, "DOUBLE", "Double")
 complex64 = cfloat = dtype("complex64", "complex64", COMPLEX, 1, "COMPLEX64", "ComplexFloat")
 complex128 = cdouble = dtype("complex128", "complex128", COMPLEX, 2, "COMPLEX128", "ComplexDouble")
+
+# Pairs of halves: stored as they are, computed as complex64.
+complex32 = chalf = dtype("complex32", "complex32", COMPLEX, 0, "COMPLEX32", "ComplexHalf")
 
 # Types that are stored, copied, cast and viewed; few operators take them, as in torch.
 uint16 = dtype("uint16", "uint16", INTEGER, 1, "UINT16", "UInt16")
@@ -132,15 +137,15 @@ float4_e2m1fn_x2 = dtype(
     "float4_e2m1fn_x2", "float4_e2m1fn_x2", FLOAT, -1, "FLOAT4_E2M1", "Float4_e2m1fn_x2"
 )
 NAMED = tuple(
-    dtype(name, "", COMPLEX if name == "complex32" else INTEGER, -1, "DT_UNDEFINED",
+    dtype(name, "", INTEGER, -1, "DT_UNDEFINED",
           re.sub("^q(u?)int", lambda m: f"Q{m[1].upper()}Int", name))
     for name in (
-        "complex32", "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits8", "bits16",
+        "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits8", "bits16",
         "bits1x8", "bits2x4", "bits4x2", *(f"{sign}int{n}" for n in range(1, 8)
                                           for sign in ("", "u")),
     )
 )  # fmt: skip
-QUANTIZED = NAMED[1:6]
+QUANTIZED = NAMED[:5]
 UNSIGNED = (uint16, uint32, uint64)
 STORED = (*UNSIGNED, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz,
           float8_e8m0fnu, float4_e2m1fn_x2)  # fmt: skip
@@ -148,7 +153,7 @@ STORED = (*UNSIGNED, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnu
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
        complex128)  # fmt: skip
 INTEGERS = frozenset(d for d in ALL if d.category == INTEGER)
-_BY_NAME = {d._name: d for d in (*ALL, *STORED)}
+_BY_NAME = {d._name: d for d in (*ALL, complex32, *STORED)}
 _BY_NUMPY: dict[np.dtype[Any], dtype] = {}  # what from_numpy_dtype gave: names are slow
 _default = float32
 
@@ -167,6 +172,8 @@ def set_default_dtype(d: dtype) -> None:
         )
     if d.category != FLOAT:
         raise TypeError("only floating-point types are supported as the default type")
+    if d.itemsize == 1:
+        raise TypeError(f"couldn't find storage object {d.legacy}Storage")
     _default = d
 
 
@@ -208,7 +215,7 @@ def from_numpy_dtype(d: Any) -> dtype:
             "given numpy array has byte order different from the native byte order. Conversion"
             " between byte orders is currently not supported."
         )
-    known = _BY_NAME.get(np.dtype(d).name)
+    known = complex32 if d == complex32.np else _BY_NAME.get(np.dtype(d).name)
     if known is None:
         raise TypeError(
             f"can't convert np.ndarray of type numpy.{np.dtype(d).type.__name__}. The only"
@@ -241,7 +248,7 @@ def _promoted(a: dtype, b: dtype) -> dtype:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.category == COMPLEX and low is float64:
             return complex128
-        if low in (bfloat16, float32) and high._name == "complex32":
+        if low in (bfloat16, float32) and high is complex32:
             return complex64
         return high
     if a.rank == b.rank:
@@ -306,6 +313,8 @@ class finfo(_Limits):  # noqa: N801 - torch's name
         info = describe(d.to_real().np)
         names = ("eps", "max", "min", "tiny", "smallest_normal")
         vars(self).update({name: builtins.float(getattr(info, name)) for name in names})
+        if d._name == "float8_e5m2fnuz":
+            vars(self).update(eps=0.125)  # torch's, though the next number after 1 is 1.25
         # By the decimal digits that survive a round trip; ml_dtypes rounds it to the dtype.
         resolution = builtins.float(f"1e-{builtins.int(-log2(self.eps) * log10(2))}")
         vars(self).update(dtype=d.to_real()._name, bits=info.bits, resolution=resolution)
@@ -356,13 +365,13 @@ SCALAR_DTYPES: dict[Any, Callable[[], dtype]] = {
     builtins.bool: lambda: bool,
     builtins.int: lambda: int64,
     builtins.float: get_default_dtype,
-    complex: lambda: _default.to_complex() if _default is float64 else complex64,
+    complex: lambda: complex64 if _default.itemsize == 1 else _default.to_complex(),
 }
 
 
 def __getattr__(name: str) -> dtype:
     """A type that is only named."""
     for d in NAMED:
-        if d._name == {"chalf": "complex32"}.get(name, name):
+        if d._name == name:
             return d
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

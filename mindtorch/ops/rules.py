@@ -136,12 +136,14 @@ def _combine(higher: Dtype | None, lower: Dtype | None) -> Dtype | None:
     if lower is None or lower.category <= higher.category:
         return higher
     if lower.category == dt.COMPLEX and higher.category == dt.FLOAT:
-        return dt.complex128 if higher is dt.float64 else dt.complex64
+        return higher.to_complex() if higher.itemsize > 1 else dt.complex64
     return dt.promote_types(higher, lower)
 
 
 def opmath(d: Dtype) -> Dtype:
     """The dtype that cpu kernels compute in: halves go through float32, as torch's do."""
+    if d is dt.complex32:
+        return dt.complex64
     return dt.float32 if d is dt.float16 or d is dt.bfloat16 else d
 
 

@@ -215,7 +215,7 @@ NAMES: dict[tuple[str, str], Any] = {
     ("torch", "Tensor"): Tensor,
 }
 STORAGES: dict[str, dt.dtype | None] = {
-    **{d.legacy + "Storage": d for d in (*dt.ALL, *dt.STORED, *dt.QUANTIZED)},
+    **{d.legacy + "Storage": d for d in (*dt.ALL, dt.complex32, *dt.STORED, *dt.QUANTIZED)},
     "UntypedStorage": None,
 }
 

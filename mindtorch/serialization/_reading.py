@@ -235,6 +235,9 @@ def _refuse_operands(file: BinaryIO) -> None:
 
     start = file.tell()
     memo: set[object] = set()
+    if isinstance(file.read(1), str):
+        raise AssertionError("Expected bytes, got str")
+    file.seek(start)
     try:
         for operand, argument, _ in pickletools.genops(file):
             if operand.name not in _OPERANDS:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._functional.creation import tensor
 from .._tensor import dtype as dtypes
+from .._tensor.eight_bits import readable
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array, Number
 
@@ -24,7 +25,7 @@ Tolerances: TypeAlias = tuple[float, float]
 _TOLERANCES: dict[dtypes.dtype, Tolerances] = {
     dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (1.6e-2, 1e-5), dtypes.float32: (1.3e-6, 1e-5),
     dtypes.float64: (1e-7, 1e-7), dtypes.complex64: (1.3e-6, 1e-5),
-    dtypes.complex128: (1e-7, 1e-7),
+    dtypes.complex128: (1e-7, 1e-7), dtypes.complex32: (1e-3, 1e-5),
 }  # fmt: skip
 _NUMBERS = {float: dtypes.float64, complex: dtypes.complex128}
 
@@ -247,7 +248,7 @@ _INDICES = {"r": ("crow_indices", "col_indices"), "c": ("ccol_indices", "row_ind
 def _compare_elements(
     a: Tensor, b: Tensor, tolerances: Tolerances, terms: _Terms, what: str
 ) -> None:
-    x, y = a.cpu()._array, b.cpu()._array
+    x, y = (readable(t.cpu()._array) for t in (a, b))
     if a.dim() == 0:
         _compare_numbers(x.item(), y.item(), tolerances, terms)
         return

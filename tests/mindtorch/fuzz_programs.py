@@ -301,7 +301,6 @@ KNOWN = {
     " of NaN, and of what an integer does not hold",
     r"norm\((\w+, )?-?\d{3}": "powers past torch's float32; on cpu ours are float64",
     r"(pow_?\(|\*\*).*# .*torch complex\d+ .*nan": "0j ** 0j of two tensors, which C leaves open",
-    r"# .*torch complex32": "there is no such dtype here",
     r"(clamp|linspace).*# sign of zero": "which of two zeros is the larger, or the first",
 }
 STEPS = {"float64": 1e-9, "float16": 4e-3, "bfloat16": 3e-2}

@@ -33,6 +33,50 @@ CASES = {
     "equality": lambda t: z(t) == z(t),
 }
 
+PAIRS = """
+(x, x.real, x.imag, x.conj(), x.abs(), -x, x == x, x.clone(), x.to(t.complex64), x.half())
+(x.add_(1), x.mul_(2j), x.fill_(3), x.copy_(t.ones(2)), x.zero_())
+(x.real.fill_(7), x, t.view_as_real(x), t.view_as_complex(t.ones(2, 2).half()))
+(x * x, x + 1, 2j * x, x - x.to(t.complex64), x + t.ones(2), t.ones(2).half() * 1j, x.sgn())
+(x[0], x[0].item(), x.tolist(), x.reshape(2, 1), t.cat([x, x]), t.stack([x, x]), x.roll(1))
+(x.masked_fill(x.real > 1, 2), t.nn.functional.pad(x, (1, 0), value=2), t.full_like(x, 2))
+(x.nonzero(), x.any(), x.isnan(), t.tril(x[None]), t.where(x.real > 1, x, 0), x.to(t.int32))
+(t.zeros(2, dtype=t.chalf), t.ones(1, dtype=t.chalf), t.full((1,), 1j, dtype=t.chalf))
+(t.complex(t.ones(2).half(), t.zeros(2).half()), x.element_size(), x.nbytes, str(x), x.type())
+(t.finfo(x.dtype).max, x.dtype.to_real(), t.promote_types(x.dtype, t.float64), x.dtype.itemsize)
+x.sum()
+x.exp()
+x > x
+x.numpy()
+x.requires_grad_().abs().sum().backward()
+t.arange(3).to(t.uint16) + t.arange(3).to(t.uint16)
+-t.arange(3).to(t.uint32)
+t.arange(3).to(t.uint64).max()
+t.arange(3).to(t.uint16) > 1
+t.arange(3).to(t.uint16) + t.arange(3)
+t.arange(3).to(t.uint16).gather(0, t.arange(2))
+(t.arange(3).to(t.uint16) * 2, t.arange(3).to(t.uint32).sum(), t.arange(3).to(t.uint64) == 1)
+t.ones(2).to(t.float8_e4m3fn).numpy()
+""".strip().split("\n")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("line", PAIRS)
+def test_what_is_stored_and_little_else_agrees_with_torch(line):
+    agree(lambda t: eval(line, {"t": t, "x": t.tensor([1 + 2j, 3 - 1j]).chalf()}))
+
+
+def test_numbers_of_a_default_of_halves_are_pairs_of_halves():
+    def run(t):
+        t.set_default_dtype(t.float16)
+        try:
+            line = [t.tensor(1j), t.ones(2) * 1j, t.full((1,), 1j), t.result_type(t.ones(1), 1j)]
+            return [line, str(t.tensor([1j]))]
+        finally:
+            t.set_default_dtype(t.float32)
+
+    agree(run)
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_complex_agrees_with_torch(name):

@@ -29,9 +29,3 @@ def test_zeta_far_below_zero_ends(device: str) -> None:
     x = mindtorch.tensor([-1e6 - 0.5, float("-inf")], device=device)
     result = mindtorch.special.zeta(mindtorch.tensor(2.0, device=device), x)
     assert result.tolist() == [pytest.approx(np.pi**2, rel=1e-5), float("inf")]
-
-
-@pytest.mark.parametrize("make", ["randn", "rand", "zeros", "ones", "empty"])
-def test_tensors_of_halves_of_complex_numbers_are_refused_by_name(make: str) -> None:
-    with pytest.raises(NotImplementedError, match="complex32"):
-        mindtorch.zeros(1).add(getattr(mindtorch, make)(3, dtype=mindtorch.complex32))

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import BOOL, FLOAT, INTEGER
+from ..._tensor.dtype import complex32 as COMPLEX32
 from ..._tensor.dtype import dtype as Dtype
-from ..._tensor.eight_bits import fitting
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.storage import Storage
 from ..._tensor.tensor import MOST_DIMS, Tensor, adopt, wrap
@@ -86,9 +86,7 @@ class CpuBackend:
         if native.copy(dest, source):
             return
         value = source._array
-        if value.dtype.kind == "c" and dest._array.dtype.kind not in "cb":
-            value = value.real
-        quiet(_copyto, dest._array, fitting(value, dest._array.dtype))
+        quiet(_copyto, dest._array, cast(value, dest._array.dtype))
 
     def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
         self.copy(dest, source)
@@ -126,7 +124,7 @@ def _form(
     if len(dests) != 1 or not isinstance(rule, Pointwise):
         return "into"
     fits = outs[0].shape == dests[0].shape and outs[0].dtype is dests[0].dtype
-    if not fits or (op.kernels.compute == "opmath" and opmath(outs[0].dtype) is not outs[0].dtype):
+    if not fits or _computed(op, outs[0].dtype) is not outs[0].dtype:
         return "into"
     if isinstance(kernel, np.ufunc):
         # numpy 2.4's negative reads strided elements wrongly when input and output are one.
@@ -169,16 +167,16 @@ def _pattern(
     grouped: tuple[int, ...] = ()
     if isinstance(rule, Pointwise):
         geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
-        compute = common = rule.common(geoms)
-        if op.kernels.compute == "opmath":
-            compute = opmath(compute)
+        common = rule.common(geoms)
+        compute = _computed(op, common)
         grouped = rule.positions[rule.skip :]
     pattern, consts = "", []
     for i, (arg, value) in enumerate(zip(op.schema.args, args, strict=True)):
         letter, const = _letter(op, arg.kind, value, compute if i in grouped else None)
         if kernel is op.kernels.cpu_plain and arg.counts_default:
             letter = "P"
-        halved = compute is not common and i in grouped and isinstance(value, Tensor)
+        halved = compute is not common is not COMPLEX32
+        halved = halved and i in grouped and isinstance(value, Tensor)
         if halved and _is_rounded(op, i, value):
             assert common is not None
             assert compute is not None
@@ -200,13 +198,30 @@ def _is_rounded(op: Op, at: int, value: Tensor) -> bool:
     return geom.dtype.category == INTEGER and geom.ndim > 0
 
 
+# Rows that copy no elements, but ask what they are.
+_ASK_VALUES = ("all", "any", "nonzero", "count_nonzero", "tril", "triu")
+
+
+def _computed(op: Op, dtype: Dtype) -> Dtype:
+    """What a row computes a dtype in: halves and pairs of them in another where it rounds."""
+    if op.kernels.compute == "opmath":
+        return opmath(dtype)
+    if dtype is not COMPLEX32:
+        return dtype
+    numbers = any(a.kind in (ArgKind.SCALAR, ArgKind.UNION) for a in op.schema.args)
+    asks = numbers or isinstance(op.kernels.cpu, np.ufunc) or op.base_name in _ASK_VALUES
+    return opmath(dtype) if asks else dtype
+
+
 def _letter(op: Op, kind: ArgKind, value: Any, compute: Dtype | None) -> tuple[str, Any]:
     if isinstance(value, Tensor):
         d = value._geom.dtype
-        dtype = compute or (opmath(d) if op.kernels.compute == "opmath" else d)
-        return ("T", None) if dtype is d else ("C", dtype.np)
+        dtype = compute or _computed(op, d)
+        if dtype is d:
+            return "T", None
+        return "X" if COMPLEX32 in (d, dtype) else "C", dtype.np
     if kind is ArgKind.TENSORS:
-        half = op.kernels.compute == "opmath" and any(opmath(t.dtype) is not t.dtype for t in value)
+        half = any(_computed(op, t.dtype) is not t.dtype for t in value)
         return ("H", None) if half else ("L", None)
     if kind is ArgKind.OPTIONAL_TENSORS:
         return "O", None

@@ -117,6 +117,6 @@ def _whole(view: Array, geom: Geometry) -> bool:
 
 def cast(array: Array, dtype: Any) -> Array:
     """`array` in another dtype, as torch casts: a complex number loses its imaginary part."""
-    if array.dtype.kind == "c" and dtype.kind not in "cb":
+    if array.dtype.kind == "c" and dtype.kind not in "cb" and not dtype.names:
         array = array.real
     return quiet(fitting(array, dtype).astype, dtype)

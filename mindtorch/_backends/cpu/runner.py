@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._tensor.eight_bits import fitting, readable
 from ..._tensor.geometry import Geometry
 from ..._tensor.slots import fresh
 from ..._tensor.tensor import Tensor
@@ -24,6 +25,7 @@ _makers: dict[tuple[str, str], Any] = {}
 _READ = {
     "T": "a{i}._array",
     "C": "a{i}._array.astype(c{i})",
+    "X": "fitting(a{i}._array, c{i})",
     "R": "a{i}._array.astype(c{i}[0]).astype(c{i}[1])",
     "N": "asarray(a{i}, c{i})",
     "S": "a{i}",
@@ -134,6 +136,7 @@ def _scope() -> dict[str, Any]:
         "asarray": _number_array,
         "conform": conform,
         "dynamic": _dynamic,
+        "fitting": fitting,
         "half": _widen,
         "ndarray": np.ndarray,
         "plain": np.asarray,
@@ -167,6 +170,8 @@ def _number_array(value: Number, dtype: np.dtype[Any]) -> Array:
     if value.__class__ is int and dtype.kind in "iu":
         return np.asarray(value & ((1 << 64) - 1), np.uint64).astype(dtype)
     array = np.asarray(value)
+    if dtype.names:
+        return fitting(array, dtype)
     if value.__class__ in (float, complex) and not abs(value) <= _SURELY_HELD:
         return quiet(array.astype, dtype)  # beyond what the dtype holds it is inf, as in torch
     return array.astype(dtype)
@@ -177,6 +182,8 @@ _SURELY_HELD = 65504  # by every floating-point dtype: float16's largest
 
 def _widen(array: Array) -> Array:
     kind = array.dtype
+    if kind.names:
+        return readable(array)
     return array.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else array
 
 
@@ -210,10 +217,12 @@ def _store(dests: tuple[Tensor, ...], result: Array) -> None:
         array = dest._array
         if value.__class__ is not np.ndarray:
             value = np.asarray(value)
-        if value.dtype.kind == "c" and array.dtype.kind not in "cb":
+        if value.dtype.kind == "c" and array.dtype.kind not in "cb" and not array.dtype.names:
             value = value.real
         quiet(_copyto, array, value)
 
 
 def _copyto(dest: Array, value: Array) -> None:
+    if dest.dtype.names or value.dtype.names:
+        value = fitting(value, dest.dtype)
     np.copyto(dest, value, casting="unsafe")

@@ -18,7 +18,7 @@ def filled(size: tuple[int, ...], value: Number, out: Geometry) -> Array:
         raise RuntimeError("value cannot be converted to type without overflow")
     if value.__class__ is int and array.dtype.kind == "u":
         value %= 1 << 8 * array.itemsize  # negative ones wrap, as in C
-    array.fill(value)
+    array.fill((value.real, value.imag) if array.dtype.names else value)
     return array
 
 
@@ -35,7 +35,10 @@ def _full(
     dtype: Dtype | None = None,
     device: Device | None = None,
 ) -> Geometry:
+    inferred = dtype is None
     dtype = dtype or dt.SCALAR_DTYPES[fill_value.__class__]()
+    if dtype is dt.complex32 and inferred:
+        dtype = dt.complex64
     return contiguous(_shape(size), dtype, resolve(device))
 
 

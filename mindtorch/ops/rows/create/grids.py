@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...._tensor.device import device as Device
 from ...._tensor.device import resolve
 from ...._tensor.geometry import contiguous
+from ...rules import opmath
 from ...words import *
 
 
@@ -105,7 +106,7 @@ op(
     "eye(int n, int? m=None, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
     summary="Identity matrix: `[n, m]`.",
     infer=_eye,
-    cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=out.dtype.np),
+    cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=opmath(out.dtype).np),
     compute="raw",
     aclnn=call(
         "aclnnEye",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...._compat.warn_once import warn_once
 from ...._tensor.device import device as Device
 from ...._tensor.dtype import COMPLEX
-from ...._tensor.eight_bits import fitting
+from ...._tensor.eight_bits import fitting, readable
 from ...._tensor.geometry import follows, format_name
 from ...limits import converted, in_dtype
 from ...rules import broadcast_in_place, laid_out, preserved
@@ -90,7 +90,8 @@ def _to_copy(
 
 def _cast(self: Array, *_: object, out: Geometry) -> Array:
     dtype = out.dtype.np
-    if self.dtype.kind == "c" and dtype.kind not in "cb":
+    self = self if self.dtype == dtype else readable(self)
+    if self.dtype.kind == "c" and dtype.kind not in "cb" and not dtype.names:
         self = self.real
     cast: Array = fitting(self, dtype).astype(dtype)
     return cast

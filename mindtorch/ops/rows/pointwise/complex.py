@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...._tensor.eight_bits import fitting
 from ...._tensor.geometry import geometry
 from ...complex_parts import below_double
-from ...rules import pointwise, preserved
+from ...rules import opmath, pointwise, preserved
 from ...words import *
 
 _COMPLEX = ("complex64", "complex128")
@@ -17,11 +18,6 @@ def _as_real(self: Geometry) -> Geometry:
     strides = (*(s * 2 for s in self.strides), 1)
     shape = (*self.shape, 2)
     return geometry(shape, strides, self.offset * 2, self.dtype.to_real(), self.device)
-
-
-def _refuse_half(part: Geometry) -> None:
-    if part.dtype is dt.float16:
-        raise NotImplementedError("complex32 is not supported: use float32 and complex64")
 
 
 def _as_complex(self: Geometry) -> Geometry:
@@ -40,7 +36,6 @@ def _as_complex(self: Geometry) -> Geometry:
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if self.offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    _refuse_half(self)
     strides = tuple(s // 2 for s in self.strides[:-1])
     return geometry(
         self.shape[:-1], strides, self.offset // 2, self.dtype.to_complex(), self.device
@@ -97,9 +92,9 @@ composite(
 
 
 def _complex_cpu(real: Array, imag: Array, *, out: Geometry) -> Array:
-    built = np.empty(out.shape, out.dtype.np)
+    built = np.empty(out.shape, opmath(out.dtype).np)
     built.real, built.imag = real, imag
-    return built
+    return fitting(built, out.dtype.np)
 
 
 def _paired(real: Tensor, imag: Tensor) -> Tensor:
@@ -141,7 +136,6 @@ def pointwise_complex(real: Geometry, imag: Geometry) -> Geometry:
             f"Expected object of scalar type {real.dtype.legacy} but got scalar type"
             f" {imag.dtype.legacy} for second argument"
         )
-    _refuse_half(real)
     rule = pointwise()
     rule.bind((0, 1))
     infer = rule(real, imag)

@@ -513,7 +513,8 @@ def _size(self: Tensor) -> Tensor:
 op(
     "abs(Tensor self) -> Tensor",
     infer=pointwise(
-        "real", only=("abs_cpu", (*ANY_NUMBERS, *(d for d in STORED if d.is_floating_point)))
+        "real",
+        only=("abs_cpu", (*ANY_NUMBERS, dt.complex32, *(d for d in STORED if d.is_floating_point))),
     ),
     cpu=np.abs,
     aclnn=call("aclnnAbs", "self", "out", when=lambda a: a["self"].dtype is not complex128),
