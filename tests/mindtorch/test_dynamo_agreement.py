@@ -231,6 +231,44 @@ def _step(lib):
     return step, [(lib.ones(1, 2),)]
 
 
+def test_what_compiles_a_function_again_is_named_as_in_torch():
+    def outcomes(lib):
+        x, dynamo, texts = lib.ones(2), import_module(f"{lib.__name__}._dynamo"), []
+
+        class Scaled(lib.nn.Module):
+            scale = 1
+
+            def __init__(self):
+                super().__init__()
+                self.count = 0
+
+            def forward(self, x):
+                self.count += 1
+                return x * 2
+
+        def product(x, k=1):
+            return x * k
+
+        calls = [(x, 2), (x, 5)], [(x, 2.0), (x, True)], [(x, 2), (x.double(), 2)]
+        calls += [(x, 2), (lib.ones(3), 2)], [(x,), (lib.ones(2, 2),)]
+        calls += [(x,), (lib.ones(2, requires_grad=True),)], [(lib.ones(3, 3),), (lib.eye(3).t(),)]
+        for first, second in calls:
+            dynamo.reset()
+            compiled = lib.compile(product, backend="eager")
+            compiled(*first)
+            with dynamo.config.patch(error_on_recompile=True), pytest.raises(RuntimeError) as error:
+                compiled(*second)
+            texts.append((type(error.value).__name__, str(error.value).partition("  # ")[0]))
+        dynamo.reset()
+        compiled = lib.compile(Scaled(), backend="eager")
+        compiled(x)
+        with lib.compiler.set_stance("fail_on_recompile"), pytest.raises(RuntimeError) as error:
+            compiled(x)
+        return [*texts, str(error.value).partition("  # ")[0]]
+
+    assert outcomes(mindtorch) == outcomes(torch)
+
+
 def test_an_optimizer_steps_inside_of_what_is_compiled():
     steps = [_step(lib)[0] for lib in (mindtorch, torch)]
     compiled = mindtorch.compile(steps[0], backend="eager")

@@ -15,6 +15,10 @@ class Unsupported(TorchDynamoException):
     """What a compiler would raise for code that it cannot take."""
 
 
+class RecompileError(TorchDynamoException):
+    """A function would be compiled again, and the settings forbid it."""
+
+
 class ShortenTraceback(TorchDynamoException):
     """Errors whose traceback torch cuts."""
 

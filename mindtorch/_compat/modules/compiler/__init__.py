@@ -115,6 +115,7 @@ def reset() -> None:
     for call in list(CALLS):
         call.entries.clear()
         call.sizes.clear()
+        call.guards.clear()
 
 
 def cudagraph_mark_step_begin() -> None:

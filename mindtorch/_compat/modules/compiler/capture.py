@@ -29,8 +29,14 @@ from mindtorch.nn.parameter import Parameter
 from mindtorch.utils._config_module import SETTINGS
 from mindtorch.utils._pytree import tree_flatten, tree_map
 
-from .._dynamo.exc import BackendCompilerFailed, TorchDynamoException, Unsupported
+from .._dynamo.exc import (
+    BackendCompilerFailed,
+    RecompileError,
+    TorchDynamoException,
+    Unsupported,
+)
 from . import graph_breaks
+from .guards import Facts, facts_of, reasons, stride_order
 from .recorder import DynamoRecorder, counters
 from .symbols import add_symbols, with_sizes
 
@@ -96,6 +102,8 @@ class CapturedCall:
         self.compilations, self.counted = 0, set[str]()  # of graphs; reasons of breaks
         self.sizes: dict[str, list[int | None]] = {}
         self.arguments: list[Any] = []
+        self.guards: list[Facts] = []  # of the first graphs of calls
+        self.changing_attributes = set[str]()  # of modules, by calls themselves
         functools.update_wrapper(self, target, updated=())
         CALLS.add(self)
 
@@ -109,7 +117,10 @@ class CapturedCall:
         try:
             with recorder, _print_breaks(recorder):
                 args, kwargs = self._named(recorder, args, kwargs)
+                facts = recorder.facts
                 result = root_call(self.target, args, kwargs)
+            if facts is not None and isinstance(self.target, Module):
+                self.changing_attributes |= facts.changes(self.target)
             return recorder.finish(result)
         except Untraceable:
             if self.fullgraph:
@@ -151,6 +162,7 @@ class CapturedCall:
             bound = signature.bind(*args, **kwargs)
         except TypeError:
             return args, kwargs  # as Python says it when the function is called
+        recorder.facts = facts_of(self.target, bound.arguments)
         for name, value in bound.arguments.items():
             if isinstance(value, Module):
                 self._name_module(recorder, name, value)
@@ -175,19 +187,23 @@ class CapturedCall:
         for node in [n for n in graph.nodes if n.target is operator.getitem and not n.users]:
             graph.erase_node(node)
         self.arguments = inputs
-        kinds = tuple((t.dtype, t.dim(), t.requires_grad, t.device, LOCAL.grad) for t in inputs)
+        kinds = tuple(
+            (t.dtype, t.dim(), t.requires_grad, t.device, LOCAL.grad, stride_order(t))
+            for t in inputs
+        )
         text = tuple((n.op, str(n.target), str(n.args), str(n.kwargs)) for n in graph.nodes)
         shapes = [size for t in inputs for size in t.shape]
-        versions = self.entries.setdefault((kinds, text), [])
+        facts, recorder.facts = recorder.facts, None
+        kept_for = None if facts is None else facts.key(self.changing_attributes)
+        versions = self.entries.setdefault((kinds, text, kept_for), [])
         for fixed, symbols, run in versions:
             if all(s == at or (at is None and s > 1) for s, at in zip(shapes, fixed, strict=True)):
                 self.arguments = with_sizes(inputs, symbols)
                 return run
+        self._look_at_recompile(facts)
         fixed = self._dynamic_sizes(graph, inputs)
         symbols = add_symbols(graph, inputs, fixed)
         self.arguments = with_sizes(inputs, symbols)
-        if CURRENT.stance == "fail_on_recompile":
-            self._refuse_recompile()
         self.compilations += 1
         counters["frames"].update(("total", "ok"))
         calls = sum(n.op not in ("placeholder", "output", "get_attr") for n in graph.nodes)
@@ -202,13 +218,21 @@ class CapturedCall:
         versions.append((fixed, symbols, run))
         return run
 
-    def _refuse_recompile(self) -> None:
+    def _look_at_recompile(self, facts: Facts | None) -> None:
+        """Refuse to compile (again) where the program asked for that."""
+        again = bool(self.guards) and facts is not None
         code = getattr(getattr(self.target, "forward", self.target), "__code__", None)
         place = (code.co_filename, code.co_name, code.co_firstlineno) if code else (None,) * 3
-        raise RuntimeError(
-            "Detected recompile when torch.compile stance is 'fail_on_recompile'. filename:"
-            f" {place[0]!r}, function name: {place[1]!r}, line number: {place[2]}"
-        )
+        why = "" if facts is None else reasons(self.target, self.guards, facts, self.sizes)
+        if CURRENT.stance == "fail_on_recompile":
+            raise RuntimeError(
+                "Detected recompile when torch.compile stance is 'fail_on_recompile'. filename:"
+                f" {place[0]!r}, function name: {place[1]!r}, line number: {place[2]}{why}"
+            )
+        if again and SETTINGS["mindtorch._dynamo.config"]["error_on_recompile"]:
+            name = f"{place[1]} in {place[0]}:{place[2]}"
+            raise RecompileError(f"Recompiling function {name}{why}")
+        self.guards += [] if facts is None else [facts]
 
     def _backend_of(self, module: GraphModule) -> Callable[..., Any]:
         """What the backend gives for a graph; BackendCompilerFailed where it raises."""
@@ -262,7 +286,8 @@ class EagerCall(CapturedCall):
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.traces and CURRENT.recorder is None and CURRENT.stance != "force_eager":
             leaves = tree_flatten((args, kwargs))[0]
-            key = tuple(v._geom if isinstance(v, Tensor) else repr(v) for v in leaves)
+            of = ((v._geom, v.requires_grad) if isinstance(v, Tensor) else repr(v) for v in leaves)
+            key = (*of, *facts_of(self.target, {}).values.items(), LOCAL.grad)
             if key not in self.traced:
                 result = super().__call__(*args, **kwargs)
                 self.traced.add(key)
