@@ -44,6 +44,8 @@ def autograd_inplace(op: Op, plan: Any, args: Sequence[Any], write: Callable[[],
         return target
     functions = compiled_functions(op)
     target_edge = edge(target)
+    if LOCAL.derivatives:
+        refuse_captured(target, lambda: _called(op, args))
     node = functions.capture(plan, target_edge is not None, *args)
     if node is None:
         write()
@@ -60,6 +62,30 @@ def autograd_inplace(op: Op, plan: Any, args: Sequence[Any], write: Callable[[],
             node.saved[place] = keep(target, i)
     rebase(target, node)
     return target
+
+
+# Set by transforms: whether a tensor is one that the function being differentiated captured.
+CAPTURED: list[Callable[[Tensor], bool]] = []
+
+
+def refuse_captured(target: Tensor, name: Callable[[], str]) -> None:
+    """RuntimeError in torch's words where a function being differentiated writes to a capture."""
+    if any(captured(target) for captured in CAPTURED):
+        raise RuntimeError(
+            "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call"
+            f" in-place operation (aten::{name()}) that would mutate a captured Tensor. This is not"
+            " supported; please rewrite the function being transformed to explicitly accept the"
+            " mutated Tensor(s) as inputs."
+        )
+
+
+def _called(op: Op, args: Sequence[Any]) -> str:
+    """The overload of torch's operator that a call in place is."""
+    from ..ops.aten_overloads import call_of_row
+
+    call = call_of_row(op, "_", args)
+    name = f"{op.base_name}_" if call is None else str(call[0]).removeprefix("aten.")
+    return name.removesuffix(".default")
 
 
 def reshape_inplace(target: Tensor, view: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ from ..ops.rules import NUMBERS
 from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.source import compiled
 from ..ops.spec import Op
-from . import programs, slow
+from . import programs, slow, slow_batches
 from .autocast import applies, recast
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
 from .dispatcher import layers, layers_inplace, layers_of_method, layers_of_operator
@@ -569,6 +569,8 @@ def _body(op: Op) -> Any:
     body = op.body
     if body is not None and op.name in LABELS:
         body = _labelling(body, LABELS[op.name])
+    if body is not None and op.base_name in slow_batches.COMPOSITES:
+        body = slow_batches.warning(op.base_name, body)
     if body is not None and op.dtypes.unsupported:
         body = _refusing(op, body)
     return _recasting(op, body) if body is not None and op.dtypes.autocast else body

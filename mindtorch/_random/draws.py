@@ -38,7 +38,7 @@ from ..ops.rules import broadcast, c_name, preserved, scalar_name
 from ..ops.spec import aten
 from . import mt19937 as _draw
 from . import sequential
-from .generator import Generator, default_generator
+from .generator import Generator, default_generator, refuse_batches
 
 
 def _source(generator: Generator | None, device: Device) -> Generator:
@@ -507,6 +507,7 @@ def bernoulli(
     out: Tensor | None = None,
 ) -> Tensor:
     """Ones with the probabilities in `input` (or `p`), else zeros."""
+    refuse_batches(input, p)
     if p is None:
         if not input.is_floating_point():
             raise NotImplementedError(
@@ -651,6 +652,7 @@ def normal(
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
     if layout is not None or pin_memory is not False:
         refuse_options(layout, pin_memory)
+    refuse_batches(mean, std)
     if not isinstance(std, Tensor) and not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if isinstance(std, Tensor):
@@ -681,6 +683,7 @@ def multinomial(
     generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Indices drawn by the weights in rows of `input`: `[N, M]` or `[M]`."""
+    refuse_batches(input)
     if out is not None and out.dtype is not dt.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {scalar_name(out.dtype)}")
     if input.dim() not in (1, 2):

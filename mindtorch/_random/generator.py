@@ -45,6 +45,17 @@ def _refuse_in_vmap() -> None:
         )
 
 
+def refuse_batches(*values: object) -> None:
+    """RuntimeError in torch's words where vmap forbids draws whose parameters have a batch."""
+    if LOCAL.levels and any(hasattr(type(v), "_each_new") for v in values):
+        _refuse_in_vmap()
+        if LOCAL.randomness == "same":
+            raise RuntimeError(
+                "Vmap does not currently support same randomness with a batched tensor input."
+                " Please file an issue with functorch"
+            )
+
+
 def _first_words(seed: int) -> Array:
     """The words of MT19937 before any was drawn."""
     state: Any = np.random.RandomState(seed & 0xFFFFFFFF)._bit_generator.state

@@ -24,7 +24,7 @@ from ..ops.rules import scalar_name
 from ..ops.spec import aten
 from . import sequential
 from .draws import with_zero_gradients
-from .generator import Generator, default_generator
+from .generator import Generator, default_generator, refuse_batches
 from .pathwise import dirichlet_gradient, gamma_gradient, wide
 from .sequential import BUILT
 
@@ -164,6 +164,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if input.requires_grad:
         rates = input.detach()
         return with_zero_gradients(lambda: poisson(rates, generator), "PoissonBackward0", input)
+    refuse_batches(input)
     _refuse_integers(input, "poisson")
     if input.device.type == "meta":
         return aten.empty_like(input)
@@ -221,6 +222,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     if not count.is_floating_point():
         kind = scalar_name(count.dtype)
         raise ValueError(f"binomial only supports floating-point dtypes for count, got: {kind}")
+    refuse_batches(count, prob)
     _refuse_halves(count, "binomial_cpu")
     if count.dtype is not prob.dtype:
         raise RuntimeError(f"expected scalar type {count.dtype} but found {prob.dtype}")

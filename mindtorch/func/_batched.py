@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from .._autograd.grad_mode import LOCAL
 from .._compat.argument_errors import explained_here
 from .._compat.missing_args import Missing, refuse_missing
-from .._dispatch import plans
+from .._dispatch import plans, slow_batches
 from .._functional.printing import TRANSFORMED
 from .._tensor.geometry import Geometry, geometry
 from .._tensor.subclass import plain
@@ -296,6 +296,8 @@ def call(op: Op, raw: Sequence[Any]) -> Any:
     if level > len(LOCAL.levels):
         raise RuntimeError(_ESCAPED)
     size = sizes(raw, level)
+    if op.base_name in slow_batches.ROWS:
+        slow_batches.warn_of_loop(op.base_name)
     expected = _expected(op, raw)
     rule = RULES.get(op.name)
     if rule is not None:
@@ -341,6 +343,8 @@ def _expected(op: Op, raw: Sequence[Any]) -> tuple[Any, ...] | None:
             raise
         return None  # the call itself converts its arguments, or says what is wrong with them
     if any(isinstance(o, Dynamic) for o in outs):
+        if op.base_name in slow_batches.ROWS:
+            return None
         raise RuntimeError(f"vmap: {_shapeless(op.base_name)}")
     return outs
 

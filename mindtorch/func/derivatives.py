@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial, wraps
 from operator import attrgetter, itemgetter
+from types import FunctionType, MethodType
 from typing import Any
 
 from .._autograd.codegen import edge
 from .._autograd.forward import refuse_sizes, refuse_whole
 from .._autograd.function import BY_RULE
 from .._autograd.grad_mode import LOCAL, enable_grad
+from .._autograd.layer import CAPTURED
 from .._autograd.node import LEAF, AccumulateGrad, counter
 from .._autograd.surface import grad as _grad
 from .._dispatch.dispatch_modes import unseen
 from .._functional.printing import TRANSFORMED, tensor_text
 from .._tensor.tensor import Tensor
+from ..nn.modules.module import Module
 from ..ops.spec import aten
 from ..utils._pytree import (
     tree_flatten,
@@ -44,8 +48,10 @@ class _Deriving:
     Its inputs are leaves of its own, which lead nowhere once it is done.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, func: Callable[..., Any]) -> None:
+        self.func = func
         self.active, self.start = True, next(counter)
+        self.inputs: dict[int, Tensor] = {}  # tensors of its own, by their ids
         self.strict = False
         self.mapped = False  # whether torch runs the function for a batch of tangents
 
@@ -86,7 +92,23 @@ class _Deriving:
             leaf.requires_grad_()
         if leaf._fn is not None:
             leaf._fn.deriving = self
+        self.inputs[id(leaf)] = leaf
         return leaf
+
+    def passed(self, arguments: Any) -> Any:
+        """Arguments that nothing is derived by: writes to them leave no history outside."""
+
+        def alias(value: Tensor) -> Tensor:
+            apart = value if value.requires_grad else unseen(value.detach)
+            self.inputs[id(apart)] = apart
+            return apart
+
+        return tree_map_only(Tensor, alias, arguments)
+
+    def captured(self, target: Tensor) -> bool:
+        """Whether the function reaches a tensor, or its base, otherwise than as an argument."""
+        sought = [t for t in (target, target._base) if t is not None and id(t) not in self.inputs]
+        return any(value is t for value in _reached(self.func) for t in sought)
 
     def settled(self, results: Any) -> Any:
         """Results, without history where it leads to nothing outside."""
@@ -120,6 +142,52 @@ class _Deriving:
                 if not outer.isdisjoint(inner[node]):
                     outer.add(node)
         return outer
+
+
+def _reached(func: Any) -> Iterator[Tensor]:
+    """The tensors that a function finds by its closure, its globals, its object and modules."""
+    seen: set[int] = set()
+    stack = [func]
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, Module):
+            yield from value.parameters()
+            yield from value.buffers()
+        elif isinstance(value, partial):
+            stack += [value.func, *value.args, *value.keywords.values()]
+        elif isinstance(value, MethodType):
+            stack += [value.__func__, value.__self__, *vars(value.__self__).values()]
+        elif isinstance(value, FunctionType):
+            stack += [*_contents(value), *(value.__defaults__ or ())]
+            if not value.__module__.startswith(_PACKAGE):
+                names = value.__code__.co_names
+                stack += [value.__globals__[n] for n in names if n in value.__globals__]
+
+
+def _contents(function: FunctionType) -> list[Any]:
+    """What the closure of a function holds by now."""
+    contents = []
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not yet bound
+            contents.append(cell.cell_contents)
+    return contents
+
+
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+def _is_captured(target: Tensor) -> bool:
+    """Whether the innermost transform differentiates a function that captured a tensor."""
+    level = LOCAL.transforms[-1] if LOCAL.transforms else None
+    return isinstance(level, _Deriving) and level.captured(target)
+
+
+CAPTURED.append(_is_captured)
 
 
 def _node(value: Tensor) -> Any:
@@ -221,13 +289,15 @@ def grad_and_value(
     def inside(*args: Any, **kwargs: Any) -> Any:
         numbers = argument_numbers(argnums, args)
         parts = [tree_flatten(args[n]) for n in numbers]
-        level = _Deriving()
+        level = _Deriving(func)
         fresh = [[level.fresh(v) for v in leaves] for leaves, _ in parts]
-        arguments = list(args)
+        arguments = [
+            a if {n, n - len(args)} & {*numbers} else level.passed(a) for n, a in enumerate(args)
+        ]
         for n, values, (_, spec) in zip(numbers, fresh, parts, strict=True):
             arguments[n] = tree_unflatten(values, spec)
         with level:
-            output = func(*arguments, **kwargs)
+            output = func(*arguments, **level.passed(kwargs))
             value, aux = _split(output, has_aux, "grad_and_value(f)(*args)")
             _check_scalar(value)
             gradients = iter(_gradients([value], [v for row in fresh for v in row], None))
@@ -295,7 +365,7 @@ def pullback(
     forward: bool = False,
 ) -> Any:
     leaves, spec = tree_flatten(primals)
-    level = _Deriving()
+    level = _Deriving(func)
     level.mapped = forward
     fresh = [level.fresh(v) for v in leaves]
     with level:
@@ -395,7 +465,7 @@ def jvp(
         refuse_others(outs, "jvp(f, primals, tangents)")
         return tuple(outs)
 
-    level = _Deriving()
+    level = _Deriving(func)
     level.strict = strict
     outs, gradients = _products(level, flat, leaves, tree_flatten(tangents)[0])
     value, product = (

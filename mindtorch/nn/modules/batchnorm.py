@@ -6,6 +6,8 @@ from typing import Any
 
 import mindtorch
 
+from ..._autograd.grad_mode import LOCAL
+from ..._autograd.layer import refuse_captured
 from ..._compat.method_names import written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
@@ -125,6 +127,8 @@ class _BatchNorm(_NormBase):
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            if LOCAL.derivatives:
+                refuse_captured(self.num_batches_tracked, lambda: "add_.Tensor")
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # cumulative average
                 factor = 1.0 / float(self.num_batches_tracked)
