@@ -10,7 +10,8 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .codegen import edge
 from .grad_mode import LOCAL, MODES
-from .node import GradientEdge, Handle, Node, public_node, refuse_uncallable
+from .handles import RemovableHandle
+from .node import GradientEdge, Node, public_node, refuse_uncallable
 from .scope import StepScope
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
@@ -82,10 +83,12 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(public_node(input_edge[0]), input_edge[1])
 
 
-class _MultiHandle:
+class _MultiHandle(RemovableHandle):
     """Removes the hooks of several tensors (torch's handle of a hook on many)."""
 
-    def __init__(self, handles: Sequence[Handle]):
+    __module__ = "torch.autograd.graph"
+
+    def __init__(self, handles: Sequence[RemovableHandle]):
         self.handles = tuple(handles)
 
     def remove(self) -> None:
@@ -93,11 +96,11 @@ class _MultiHandle:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self) -> _MultiHandle:
-        return self
+    def __getstate__(self) -> tuple[RemovableHandle, ...]:
+        return self.handles
 
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
+    def __setstate__(self, state: tuple[RemovableHandle, ...]) -> None:
+        self.handles = state
 
 
 def register_multi_grad_hook(
@@ -138,7 +141,7 @@ def register_multi_grad_hook(
     return _MultiHandle([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])
 
 
-def _first_hooks(tensors: Sequence[Tensor], fn: Callable[[Tensor], Any]) -> list[Handle]:
+def _first_hooks(tensors: Sequence[Tensor], fn: Callable[[Tensor], Any]) -> list[RemovableHandle]:
     state: dict[str, Any] = {"task": None}
 
     def hook(gradient: Tensor) -> None:

@@ -16,6 +16,7 @@ from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .grad_mode import LOCAL, MODES, no_grad
+from .handles import RemovableHandle, add_hook
 
 counter = itertools.count(1)
 LEAF = -(1 << 62)
@@ -164,17 +165,17 @@ class Node(NodeSlots):
         """What `dir` shows beside what all nodes have."""
         return tuple(n for n in vars(self) if not n.startswith("_"))
 
-    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this node is applied."""
         if self.hooks is None:
             self.hooks = {}
-        return Handle(self.hooks, hook)
+        return add_hook(self.hooks, hook)
 
-    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(grad_outputs)` before this node is applied."""
         if self.prehooks is None:
             self.prehooks = {}
-        return Handle(self.prehooks, hook)
+        return add_hook(self.prehooks, hook)
 
 
 _PUBLIC = (
@@ -206,31 +207,6 @@ class GradientEdge(NamedTuple):
     node: Any
     output_nr: int
     ownership_token: Any = None
-
-
-class Handle:
-    """Removes a hook (torch.utils.hooks.RemovableHandle)."""
-
-    __slots__ = ("__weakref__", "id", "table")
-    _ids = itertools.count()
-
-    def __init__(self, table: dict[int, Callable[..., Any]], hook: Callable[..., Any]):
-        self.id: int = next(Handle._ids)
-        self.table = table
-        table[self.id] = hook
-
-    def remove(self) -> None:
-        self.table.pop(self.id, None)
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
-Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
-Handle.__module__ = f"{__name__.partition('.')[0]}.utils.hooks"
 
 
 class Packed:

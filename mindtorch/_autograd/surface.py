@@ -20,12 +20,12 @@ from . import engine
 from .codegen import edge
 from .grad_dtype import arrive, grad_dtype, refuse_dtype
 from .grad_mode import LOCAL, MODES
+from .handles import RemovableHandle, add_hook
 from .node import (
     INFERENCE,
     STALE,
     AccumulateGrad,
     GradientEdge,
-    Handle,
     Node,
     detached,
     hooked,
@@ -258,7 +258,7 @@ def _hook_table(self: Tensor) -> dict[int, Callable[[Tensor], Any]]:
     return node.tensor_hooks.setdefault(self._nr, {})
 
 
-def register_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
+def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(grad)` when this tensor's whole gradient is known; it may return another."""
     if not _requires_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -266,13 +266,13 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
         hooked.leaves = True
     table = _hook_table(self)
     hooks = table.pop(-1, None)
-    handle = Handle(table, hook)
+    handle = add_hook(table, hook)
     if hooks is not None:
         table[-1] = hooks
     return handle
 
 
-def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(tensor)` after its `.grad` was added to; RuntimeError for a non-leaf."""
     fn = _resolved(self)
     if fn.__class__ is not AccumulateGrad:
@@ -284,7 +284,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -
     hooked.leaves = True
     if fn.post_hooks is None:
         fn.post_hooks = {}
-    return Handle(fn.post_hooks, hook)
+    return add_hook(fn.post_hooks, hook)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -51,7 +51,7 @@ class _Deriving:
     def __init__(self, func: Callable[..., Any]) -> None:
         self.func = func
         self.active, self.start = True, next(counter)
-        self.inputs: dict[int, Tensor] = {}  # tensors of its own, by their ids
+        self.inputs: dict[int, Tensor] = {}  # what it gives the function, by id
         self.strict = False
         self.mapped = False  # whether torch runs the function for a batch of tangents
 
@@ -164,7 +164,7 @@ def _reached(func: Any) -> Iterator[Tensor]:
             stack += [value.__func__, value.__self__, *vars(value.__self__).values()]
         elif isinstance(value, FunctionType):
             stack += [*_contents(value), *(value.__defaults__ or ())]
-            if not value.__module__.startswith(_PACKAGE):
+            if not str(value.__module__).startswith(_PACKAGE):
                 names = value.__code__.co_names
                 stack += [value.__globals__[n] for n in names if n in value.__globals__]
 

@@ -4,19 +4,14 @@ backward hooks on; refuses hook policy."""
 from __future__ import annotations
 
 import warnings
-import weakref
-from collections import OrderedDict
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import Any
 
 import mindtorch
 
-from .._autograd.graph import _MultiHandle as MultiHandle
-from .._autograd.node import Handle
+from .._autograd.handles import RemovableHandle
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
-
-Hooks = MutableMapping[int, Any]
 
 
 def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,58 +30,6 @@ def warn_if_has_hooks(tensor: mindtorch.Tensor) -> None:
                 " suppress this warning",
                 stacklevel=2,
             )
-
-
-class _Handles(type):
-    """Takes handles of tensors' and nodes' hooks for instances too."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return super().__instancecheck__(instance) or isinstance(instance, Handle | MultiHandle)
-
-
-class RemovableHandle(metaclass=_Handles):
-    """Removes one hook from the dict it was put into; also a
-    context manager that removes on exit."""
-
-    next_id: int = 0
-    id: int
-
-    def __init__(self, hooks_dict: Hooks, *, extra_dict: Hooks | list[Hooks] | None = None) -> None:
-        self.hooks_dict_ref: Callable[[], Hooks | None] = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        extras = [] if extra_dict is None else extra_dict
-        extras = extras if isinstance(extras, list) else [extras]
-        self.extra_dict_ref: tuple[Callable[[], Hooks | None], ...] = tuple(
-            weakref.ref(extra) for extra in extras
-        )
-
-    def remove(self) -> None:
-        """Drops the hook; a second call does nothing."""
-        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = reference()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        extras = tuple(reference() for reference in self.extra_dict_ref)
-        return self.hooks_dict_ref(), self.id, extras
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        hooks, self.id, extras = state
-        # A dict that died before pickling is replaced by an empty one, so that remove() still
-        # works.
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        self.extra_dict_ref = tuple(
-            weakref.ref(OrderedDict() if extra is None else extra) for extra in extras
-        )
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        self.remove()
 
 
 Grads = tuple[Any, ...]

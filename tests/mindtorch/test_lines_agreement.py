@@ -52,7 +52,9 @@ def outcome(line, library):
             result = shown(eval(last.strip(), names), library)
         except Exception as error:
             result = f"{type(error).__name__}: {str(error).splitlines()[:1]}"
-    said = [f"{w.category.__name__}: {str(w.message).split(' (Triggered')[0]}" for w in caught]
+    said = [
+        f"{w.category.__name__}: {str(w.message).split(' (Triggered')[0].rstrip()}" for w in caught
+    ]
     return (result, *dict.fromkeys(said))  # how often the same is said is not compared
 
 

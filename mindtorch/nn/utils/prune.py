@@ -333,7 +333,7 @@ def global_unstructured(
         raise TypeError("global_unstructured(): parameters is not an Iterable")
     if importance_scores is not None and not isinstance(importance_scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
-    pairs = list(parameters)
+    pairs = [(module, name) for module, name in parameters]
     method = pruning_method(**kwargs)
     if pruning_method.PRUNING_TYPE != "unstructured":
         raise TypeError(
