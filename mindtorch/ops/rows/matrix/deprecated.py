@@ -109,7 +109,7 @@ def _by_zero_pivots(A: Tensor, B: Tensor) -> Tensor:
 )
 def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """The inverse, and whether a matrix of the batch has none."""
-    check_square("linalg.inv_ex", A._geom)
+    check_square("linalg.inv", A._geom)
     infinite = aten.full((), float("inf"), dtype=A.dtype, device=A.device)
 
     def inverse(a: Tensor) -> Tensor:

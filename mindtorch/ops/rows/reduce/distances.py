@@ -149,13 +149,16 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return self * factor
 
 
-def _areas(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
+def _pairs(y: Tensor, at: int) -> Tensor:
+    """The sum of both ends of each step."""
+    size = y.shape[at]
+    result: Tensor = aten.narrow(y, at, 0, size - 1) + aten.narrow(y, at, 1, size - 1)
+    return result
+
+
+def _areas(y: Tensor, x: Tensor, dim: int) -> Tensor:
     """Twice the area under each step."""
     at = wrap_dim(dim, y.ndim)
-    size = y.shape[at]
-    pairs = aten.narrow(y, at, 0, size - 1) + aten.narrow(y, at, 1, size - 1)
-    if x is None:
-        return pairs * dx
     if x.ndim == 1:
         steps = aten.narrow(x, 0, 1, x.shape[0] - 1) - aten.narrow(x, 0, 0, x.shape[0] - 1)
         steps = aten.reshape(steps, (-1, *(1,) * (y.ndim - at - 1)))
@@ -163,7 +166,7 @@ def _areas(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
         if x.ndim < y.ndim:
             x = aten.reshape(x, ((1,) * (y.ndim - x.ndim) + tuple(x.shape)))
         steps = aten.narrow(x, dim, 1, x.shape[dim] - 1) - aten.narrow(x, dim, 0, x.shape[dim] - 1)
-    return pairs * steps
+    return _pairs(y, at) * steps
 
 
 def _trapezoid(cumulative: bool) -> Callable[..., Tensor]:
@@ -173,6 +176,8 @@ def _trapezoid(cumulative: bool) -> Callable[..., Tensor]:
         if not y.ndim:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         at = wrap_dim(dim, y.ndim)
+        if isinstance(dx, complex):
+            raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
         step = 1 if dx is None else dx
         if y.shape[at] == 0:
             if cumulative:
@@ -189,8 +194,17 @@ def _trapezoid(cumulative: bool) -> Callable[..., Tensor]:
         y = y if y.dtype.category >= dt.FLOAT else aten.to(y, real)
         if isinstance(x, Tensor) and x.dtype.category < dt.FLOAT:
             x = aten.to(x, real)
-        areas = _areas(y, x, step, dim)
-        return (aten.cumsum(areas, at) if cumulative else aten.sum(areas, at)) / 2.0
+        if isinstance(x, Tensor):
+            areas = _areas(y, x, dim)
+            result = (aten.cumsum(areas, at) if cumulative else aten.sum(areas, at)) / 2.0
+        elif cumulative:
+            return aten.cumsum(_pairs(y, at) * (step / 2.0), at)
+        else:
+            ends = aten.select(y, at, 0) + aten.select(y, at, -1)
+            result = (aten.sum(y, at) - ends * 0.5) * step
+        if result._fn is not None:  # torch gives the number as one, not as a tensor
+            result._fn.label = "DivBackward1" if isinstance(x, Tensor) else "MulBackward1"
+        return result
 
     return body
 
