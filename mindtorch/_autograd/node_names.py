@@ -145,6 +145,7 @@ LABELS: dict[str, str | Rule] = {
     "ldexp": "LdexpBackward0",
     "linalg_cholesky_ex": "LinalgCholeskyExBackward0",
     "linalg_lstsq": "LinalgLstsqBackward0",
+    "linalg_lu": "LinalgLuBackward0",
     "lu_solve": "LinalgLuSolveBackward0",
     "lu_unpack": "LuUnpackBackward0",
     "max_unpool2d": "MaxUnpool2DBackward0",

@@ -139,9 +139,9 @@ def track_view(result: Any, mode: str = "no_grad") -> Any:
 
 
 def is_view_of_leaf(target: Tensor) -> bool:
-    """Whether writing to `target` would write to a leaf that requires grad."""
+    """Whether writing to `target`, which requires grad, would write to a leaf."""
     base = target._base
-    return base is not None and isinstance(base._fn, AccumulateGrad)
+    return base is not None and (base._fn is None or isinstance(base._fn, AccumulateGrad))
 
 
 _FORBIDDEN = (

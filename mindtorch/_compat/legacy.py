@@ -29,7 +29,7 @@ def is_nonzero(self: Tensor) -> bool:
 _REMOVED = "This function was deprecated since version 1.9 and is now removed."
 
 
-@surface(method=False, internal=False)
+@surface(internal=False)
 def symeig(
     input: Tensor, eigenvectors: bool = False, upper: bool = True, *, out: object = None
 ) -> tuple[Tensor, Tensor]:
@@ -43,7 +43,7 @@ def symeig(
     )
 
 
-@surface(method=False, internal=False)
+@surface(internal=False)
 def eig(
     self: Tensor, eigenvectors: bool = False, *, e: object = None, v: object = None
 ) -> tuple[Tensor, Tensor]:
@@ -56,7 +56,7 @@ def eig(
     )
 
 
-@surface(method=False, internal=False)
+@surface(internal=False)
 def solve(input: Tensor, other: Tensor, *, out: object = None) -> tuple[Tensor, Tensor]:
     """Always RuntimeError, as in torch: `linalg.solve` replaces it."""
     raise RuntimeError(
@@ -68,7 +68,7 @@ def solve(input: Tensor, other: Tensor, *, out: object = None) -> tuple[Tensor, 
     )
 
 
-@surface(method=False, internal=False)
+@surface(internal=False)
 def lstsq(input: Tensor, other: Tensor, *, out: object = None) -> tuple[Tensor, Tensor]:
     """Always RuntimeError, as in torch: `linalg.lstsq` replaces it."""
     raise RuntimeError(

@@ -50,10 +50,10 @@ _METHODS = frozenset((
     "__init__", "__ipow__", "__iter__", "__len__", "__new__", "__pow__", "__rdiv__",
     "__reduce_ex__", "__repr__", "__reversed__", "__rfloordiv__", "__rlshift__", "__rmatmul__",
     "__rmod__", "__rpow__", "__rrshift__", "__rsub__", "__rtruediv__", "__setitem__",
-    "_typed_storage", "backward", "dim_order", "is_shared", "istft", "lu", "module_load", "norm",
-    "register_hook", "register_post_accumulate_grad_hook", "reinforce", "resize", "resize_as",
-    "share_memory_", "split", "stft", "storage", "to_sparse_coo", "unflatten", "unique",
-    "unique_consecutive",
+    "_typed_storage", "backward", "dim_order", "eig", "is_shared", "istft", "lstsq", "lu",
+    "module_load", "norm", "register_hook", "register_post_accumulate_grad_hook", "reinforce",
+    "resize", "resize_as", "share_memory_", "solve", "split", "stft", "storage", "symeig",
+    "to_sparse_coo", "unflatten", "unique", "unique_consecutive",
 ))  # fmt: skip
 
 

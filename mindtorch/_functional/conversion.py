@@ -223,6 +223,10 @@ def apply_(self: Tensor, function: Callable[[Any], Number]) -> Tensor:
     """Replace each element of a cpu tensor by `function` of it."""
     if not callable(function):
         raise TypeError(f"'{function.__class__.__name__}' object is not callable")
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead."
+        )
     values = np.vectorize(function, otypes=[self._array.dtype])(self._array)
     return self.copy_(_from_array(values))
 
@@ -554,7 +558,7 @@ def _warn_of_number(self: Tensor, name: str) -> None:
     """A warning of what is deprecated on tensors without dimensions."""
     if not self.ndim:
         what = "Consider using x.conj()."
-        if name != "H":
+        if name not in ("H", "mH"):
             what = "This function is the identity in these cases."
         warn_once(f"Tensor.{name} is deprecated on 0-D tensors. {what}")
 

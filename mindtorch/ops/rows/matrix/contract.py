@@ -31,6 +31,8 @@ from .matmul import refuse_batches
 )
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sum of products over `dims`: a count, or the dimensions of `a` and of `b`."""
+    if isinstance(dims, Tensor) and dims.numel() == 1:
+        dims = int(dims.item())
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

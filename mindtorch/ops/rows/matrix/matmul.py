@@ -73,15 +73,21 @@ def _mismatch(self: Geometry, other: Geometry, a: tuple[int, ...], b: tuple[int,
             f" {self.shape[0]} and {other.shape[0]} elements respectively"
         )
     rows = prod(a[:-1])
-    if other.ndim == 1:
+    if other.ndim == 1 and _foldable(self):
         return f"size mismatch, got input ({rows}), mat ({rows}x{a[-1]}), vec ({b[0]})"
-    if other.ndim <= 2:
+    if other.ndim == 2 and _foldable(self):
         return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {b[-2]}x{b[-1]})"
     batch = prod(np.broadcast_shapes(a[:-2], b[:-2]))
     return (
         "Expected size for first two dimensions of batch2 tensor to be:"
         f" [{batch}, {a[-1]}] but got: [{batch}, {b[-2]}]."
     )
+
+
+def _foldable(self: Geometry) -> bool:
+    """Whether the rows of all matrices are one matrix's, which torch then multiplies."""
+    stacked = zip(self.strides, self.strides[1:], self.shape[1:-1], strict=False)
+    return not self.numel or all(outer == inner * n for outer, inner, n in stacked)
 
 
 def _grad_self(grad: Tensor, self_geom: Geometry, other: Tensor) -> Tensor:

@@ -88,7 +88,7 @@ def norm(
 ) -> Any:
     """A vector or matrix norm, by how many dimensions are given."""
     two = isinstance(dim, tuple | list) and len(dim) == 2
-    if ord is not None and isinstance(dim, tuple | list) and len(dim) not in (1, 2):
+    if isinstance(dim, tuple | list) and len(dim) not in (1, 2):
         raise RuntimeError(
             f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}"
         )

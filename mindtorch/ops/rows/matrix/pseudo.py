@@ -181,8 +181,8 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
         if not A.numel():
             return aten.zeros(tuple(A.shape[:-2]), dtype=A.dtype.to_real(), device=A.device)
         s = svdvals(A)
-        first, last = aten.select(s, -1, 0), aten.select(s, -1, -1)
-        return last / first if p == -2 else first / last
+        first, last = aten.narrow(s, -1, 0, 1), aten.narrow(s, -1, s.shape[-1] - 1, 1)
+        return aten.squeeze(last / first if p == -2 else first / last, -1)
     if not isinstance(p, str) and p not in (1, -1, float("inf"), -float("inf")):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     check_square(f"linalg.cond(ord={p})", A._geom)

@@ -13,7 +13,13 @@ _NPU = {"npu": "CANN has no eigenvalues of matrices that are not symmetric"}
 _LDL = {"npu": "CANN has no LDL factors"}
 
 
+def _refuse_whole(dtype: Dtype) -> None:
+    if dtype.category < dt.FLOAT:
+        raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(dtype)}")
+
+
 def _eig_infer(A: Geometry) -> tuple[Geometry, Geometry]:
+    _refuse_whole(A.dtype)
     check_square("linalg.eig", A)
     kind = A.dtype.to_complex()
     return A.fresh(A.shape[:-1], kind), A.fresh(A.shape, kind, column_major(A.shape))
@@ -57,6 +63,7 @@ op(
 
 
 def _eigvals(A: Tensor) -> Tensor:
+    _refuse_whole(A.dtype)
     check_square("linalg.eigvals", A._geom)
     values: Tensor = aten.linalg_eig(A)[0]
     return values

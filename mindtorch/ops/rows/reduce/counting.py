@@ -233,6 +233,8 @@ def quantile(
         q = aten.full((), float(q), dtype=self.dtype, device=self.device)
     _check_quantile(self, q, interpolation)
     at = 0 if dim is None else wrap_dim(dim, self.ndim)
+    if q.device.type == "cpu" and not bool(aten.all(aten.logical_and(q >= 0, q <= 1)).item()):
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
     flat = aten.reshape(self, (-1,)) if dim is None or not self.ndim else self
     if flat.shape[at] > 2**24:
         raise RuntimeError("quantile() input tensor is too large")
@@ -255,6 +257,12 @@ def quantile(
 
 
 def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:
+    ways = ("linear", "lower", "higher", "midpoint", "nearest")
+    if interpolation not in ways:
+        raise RuntimeError(
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest,"
+            f" but got {interpolation}"
+        )
     if not self.numel():
         raise RuntimeError("quantile() input tensor must be non-empty")
     if q.ndim > 1:
@@ -263,12 +271,6 @@ def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:
         raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if self.dtype is not q.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    ways = ("linear", "lower", "higher", "midpoint", "nearest")
-    if interpolation not in ways:
-        raise RuntimeError(
-            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest,"
-            f" but got {interpolation}"
-        )
 
 
 def _ranks(rows: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:

@@ -179,6 +179,8 @@ def _trapezoid(cumulative: bool) -> Callable[..., Tensor]:
         if isinstance(dx, complex):
             raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
         step = 1 if dx is None else dx
+        if isinstance(step, complex):
+            raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
         if y.shape[at] == 0:
             if cumulative:
                 return aten.clone(y)
@@ -475,16 +477,20 @@ def _slope(self: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         return aten.narrow(self, dim, start, count)
 
     if isinstance(spacing, Tensor) and spacing.ndim:
+        # How many there are is asked of broadcasting alone, as in torch.
         wide = aten.reshape(spacing, (-1, *(1,) * (self.ndim - dim - 1)))
-        steps = aten.narrow(wide, 0, 1, n - 1) - aten.narrow(wide, 0, 0, n - 1)
-        low, high = aten.narrow(steps, 0, 0, n - 2), aten.narrow(steps, 0, 1, n - 2)
+        count = wide.shape[0] - 1
+        steps = aten.narrow(wide, 0, 1, count) - aten.narrow(wide, 0, 0, count)
+        gaps, second = max(count - 1, 0), min(1, count)
+        low, high = aten.narrow(steps, 0, 0, gaps), aten.narrow(steps, 0, second, gaps)
         if wide.ndim != self.ndim:
             low, high, steps = (aten.reshape(t, (1,) * dim + tuple(t.shape))
                                 for t in (low, high, steps))  # fmt: skip
-        inner = part(0, n - 2) * (-high / (low * (low + high)))
-        inner = inner + part(1, n - 2) * ((high - low) / (low * high))
-        inner = inner + part(2, n - 2) * (low / (high * (low + high)))
-        ends = [aten.narrow(steps, dim, k, 1) for k in (0, n - 2, min(1, n - 2), max(n - 3, 0))]
+        inner = -high / (low * (low + high)) * part(0, n - 2)
+        inner = inner + (high - low) / (low * high) * part(1, n - 2)
+        inner = inner + low / (high * (low + high)) * part(2, n - 2)
+        places = (0, count - 1, min(1, count - 1), max(count - 2, 0))
+        ends = [aten.narrow(steps, dim, k, 1) for k in places]
     else:
         h = 1.0 if spacing is None else float(spacing)
         inner = (part(2, n - 2) - part(0, n - 2)) / (2 * h)

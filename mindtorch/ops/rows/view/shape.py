@@ -85,13 +85,18 @@ op(
 
 def _refuse_split(self: Geometry, dtype: Dtype) -> None:
     """RuntimeError in torch's words where larger elements would begin or end within old ones."""
-    ratio = dtype.itemsize // self.dtype.itemsize
+    ratio = max(dtype.itemsize // self.dtype.itemsize, 1)
     names = f"to view {self.dtype.legacy} as {dtype.legacy} (different element sizes)"
-    parts = [("self.size(-1)", self.shape[-1]), ("self.storage_offset()", self.offset)]
-    parts += [(f"self.stride({d})", stride) for d, stride in enumerate(self.strides[:-1])]
-    for what, number in parts:
-        if number % ratio:
-            raise RuntimeError(f"{what} must be divisible by {ratio} {names}, but got {number}")
+
+    def refuse(parts: list[tuple[str, int]]) -> None:
+        for what, number in parts:
+            if number % ratio:
+                raise RuntimeError(f"{what} must be divisible by {ratio} {names}, but got {number}")
+
+    refuse([("self.size(-1)", self.shape[-1]), ("self.storage_offset()", self.offset)])
+    if self.strides[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {names}, but got {self.strides[-1]}")
+    refuse([(f"self.stride({d})", stride) for d, stride in enumerate(self.strides[:-1])])
 
 
 def _view_dtype(self: Geometry, dtype: Dtype) -> Geometry:
@@ -103,13 +108,7 @@ def _view_dtype(self: Geometry, dtype: Dtype) -> Geometry:
             f"self.dim() cannot be 0 to view {self.dtype.legacy} as {dtype.legacy} (different"
             " element sizes)"
         )
-    if self.strides[-1] != 1:
-        raise RuntimeError(
-            f"self.stride(-1) must be 1 to view {self.dtype.legacy} as {dtype.legacy} (different"
-            f" element sizes), but got {self.strides[-1]}"
-        )
-    if new > old:
-        _refuse_split(self, dtype)
+    _refuse_split(self, dtype)
     last = self.shape[-1] * old // new
     strides = (*(s * old // new for s in self.strides[:-1]), 1)
     shape = (*self.shape[:-1], last)
