@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 import mindtorch
 
 from .._tensor.dtype import dtype as Dtype
@@ -11,6 +13,7 @@ from .._tensor.tensor import Tensor
 from ..nn import functional
 
 __all__ = [
+    "npu_apply_adam_w",
     "npu_bmmV2",
     "npu_broadcast",
     "npu_confusion_transpose",
@@ -166,3 +169,30 @@ def npu_transpose_batchmatmul(
 
 def npu_prefetch(self: Tensor, dependency: Tensor | None, max_size: int, offset: int = 0) -> None:
     """A hint to read memory early: nothing is computed."""
+
+
+def npu_apply_adam_w(
+    beta1_power: float, beta2_power: float, lr: float, weight_decay: float, beta1: float,
+    beta2: float, epsilon: float, grad: Tensor, max_grad_norm: Tensor | None,
+    amsgrad: bool | None, maximize: bool | None, *, out: Sequence[Tensor] = (),
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """A step of AdamW in the tensors `out`, (var, m, v); powers are those before it.
+
+    aclnnApplyAdamW is one launch of it, on the 950 alone.
+    """
+    if not out:
+        raise RuntimeError("npu_apply_adam_w is not implemented for Tensor")
+    var, m, v = out
+    # As the operator has them: in float32.
+    lr, weight_decay, beta1, beta2 = (
+        float(np.float32(n)) for n in (lr, weight_decay, beta1, beta2)
+    )
+    with mindtorch.no_grad():
+        slope = -grad if maximize else grad
+        m.mul_(beta1).add_(slope, alpha=1 - beta1)
+        v.mul_(beta2).addcmul_(slope, slope, value=1 - beta2)
+        second = mindtorch.maximum(max_grad_norm, v) if amsgrad and max_grad_norm is not None else v
+        root = (second / (1 - beta2_power * beta2)).sqrt_().add_(epsilon)
+        var.mul_(1 - lr * weight_decay)
+        var.addcdiv_(m, root, value=-lr / (1 - beta1_power * beta1))
+    return var, m, v

@@ -45,6 +45,9 @@ show("npu_fast_gelu", draw(4, 8))
 show("npu_gelu", x, approximate="tanh")
 show("npu_silu", x)
 show("npu_mish", x)
+moments = [torch.ones(4).npu(), torch.zeros(4).npu(), torch.zeros(4).npu()]
+show("npu_apply_adam_w", 0.9, 0.999, 0.1, 0.01, 0.9, 0.999, 1e-8, x[0, :4], None, False, True,
+     out=moments)  # fmt: skip
 show("npu_dtype_cast", x, HALF)
 show("npu_transpose", draw(2, 3, 4), (1, 0, 2))
 show("npu_confusion_transpose", draw(2, 3, 4), (1, 0, 2), (3, 8), True)
