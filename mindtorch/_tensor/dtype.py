@@ -26,6 +26,9 @@ _NAMED = {"qint32": 4, "bits16": 2}
 _PAIR = [("real", "<f2"), ("imag", "<f2")]
 
 
+_ABBREVIATED = {"float": "f", "bfloat": "bf", "complex": "c", "int": "i", "uint": "u"}
+
+
 class dtype:  # noqa: N801 - torch's name
     """An element type: identity is equality.
 
@@ -76,6 +79,18 @@ class dtype:  # noqa: N801 - torch's name
 
     def __reduce__(self) -> str:
         return self._name
+
+    @property
+    def abbr(self) -> str:
+        """The name as torch's tools shorten it: "f32", "i64", "b8"."""
+        name, kind = self._name.replace("_", ""), self._name.rstrip("0123456789")
+        if self is bool:
+            return "b8"
+        if name.startswith("bits"):
+            return f"b{name[4:]}" + "x1" * ("x" not in name)
+        if kind not in _ABBREVIATED or self in NAMED:
+            return name.replace("float", "f") if kind != name else name
+        return name.replace(kind, _ABBREVIATED[kind])
 
     @property
     def is_floating_point(self) -> builtins.bool:

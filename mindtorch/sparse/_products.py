@@ -302,11 +302,25 @@ def log_softmax(
     input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
 ) -> SparseTensor:
     """The logarithm of softmax over what is there along `dim`; absent elements count as -inf."""
-    values = _log_softmax("log_softmax", input, dim, dtype)
-    return label_last(values, "SparseLogSoftmaxBackward0")
+    source, shifted, total = _shifted("log_softmax", input, dim, dtype)
+    logarithms = (shifted - total.log()).to(source.dtype)
+    return label_last(with_values(source, logarithms), "SparseLogSoftmaxBackward0")
 
 
-def _log_softmax(name: str, input: SparseTensor, dim: int, dtype: Dtype | None) -> SparseTensor:
+def softmax(
+    input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
+) -> SparseTensor:
+    """Softmax over what is there along `dim`."""
+    source, shifted, total = _shifted("softmax", input, dim, dtype)
+    shares = (shifted.exp() * total.reciprocal()).to(source.dtype)
+    return label_last(with_values(source, shares), "SparseSoftmaxBackward0")
+
+
+def _shifted(
+    name: str, input: SparseTensor, dim: int, dtype: Dtype | None
+) -> tuple[SparseTensor, Tensor, Tensor]:
+    """Coalesced coordinates; values less the greatest of their line, and the line's sum of
+    exponentials of these: on cpu in float64, as torch rounds once."""
     if dtype is not None and isinstance(input, SparseTensor):
         input = with_values(input, input._vals.to(dtype))
     source, line, number = _groups(name, input, dim)
@@ -316,16 +330,9 @@ def _log_softmax(name: str, input: SparseTensor, dim: int, dtype: Dtype | None) 
                             device=values.device)  # fmt: skip
     top = lowest.scatter_reduce(0, rows, values.detach(), "amax").index_select(0, line)
     shifted = values - top
-    total = gathered(number, line, shifted.exp()).index_select(0, line)
-    return with_values(source, shifted - total.log())
-
-
-def softmax(
-    input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
-) -> SparseTensor:
-    """Softmax over what is there along `dim`."""
-    result = _log_softmax("softmax", input, dim, dtype)
-    return label_last(with_values(result, result._vals.exp()), "SparseSoftmaxBackward0")
+    if shifted.device.type == "cpu":
+        shifted = shifted.double()
+    return source, shifted, gathered(number, line, shifted.exp()).index_select(0, line)
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:

@@ -57,6 +57,9 @@ t.arange(3).to(t.uint16) + t.arange(3)
 t.arange(3).to(t.uint16).gather(0, t.arange(2))
 (t.arange(3).to(t.uint16) * 2, t.arange(3).to(t.uint32).sum(), t.arange(3).to(t.uint64) == 1)
 t.ones(2).to(t.float8_e4m3fn).numpy()
+[getattr(t, d).abbr for d in ("bool", "half", "bfloat16", "chalf", "uint8", "float8_e5m2", "int64")]
+[getattr(t, d).abbr for d in ("bits8", "bits1x8", "quint4x2", "uint4", "complex128", "uint16")]
+repr(t.distributions.ReshapeTransform((4,), (2, 2)).forward_shape((7, 4)))
 """.strip().split("\n")
 
 

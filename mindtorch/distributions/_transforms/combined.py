@@ -220,7 +220,7 @@ def _replaced(shape: Shape, old: Size, new: Size) -> Shape:
     cut = len(shape) - len(old)
     if tuple(shape[cut:]) != tuple(old):
         raise ValueError(f"Shape mismatch: expected {tuple(shape[cut:])} but got {old}")
-    return (*shape[:cut], *new)
+    return Size((*shape[:cut], *new))
 
 
 class CumulativeDistributionTransform(Transform):
