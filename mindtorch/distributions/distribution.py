@@ -82,7 +82,7 @@ class Distribution:
             ):
                 continue
             value = getattr(self, name)
-            if isinstance(value, Tensor) and not bool(constraint.check(value).all()):
+            if isinstance(value, Tensor) and not _all_hold(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape"
                     f" {tuple(value.shape)}) of distribution {self!r} to satisfy the constraint"
@@ -241,7 +241,7 @@ class Distribution:
             support = self.support
         except NotImplementedError:
             return
-        if not bool(support.check(value).all()):
+        if not _all_hold(support.check(value)):
             raise ValueError(
                 "Expected value argument "
                 f"({type(value).__name__} of shape {tuple(value.shape)}) to be within the support"
@@ -322,6 +322,13 @@ def broadcast_all(*values: Parameter) -> Sequence[Tensor]:
     if len(values) == 1:
         return tensors
     return mindtorch.broadcast_tensors(*tensors)
+
+
+def _all_hold(valid: Tensor) -> bool:
+    """Whether all are true; for elements of vmap's batch, those of all of it, as in torch."""
+    while hasattr(valid, "_level"):
+        valid = valid._value
+    return bool(valid.all())
 
 
 def shape_of(*parameters: Parameter) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from ...._tensor.device import DeviceLike
 from ...rules import wrap_dims
 from ...words import *
@@ -302,7 +304,8 @@ def _steps(
     dtype = dtype or dt.get_default_dtype()
     if dtype.category < dt.FLOAT:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
-    return aten.arange(low, high, dtype=dtype, device=device) / (n * d)
+    scale = 1.0 / (n * d) if n * d else inf
+    return aten.arange(low, high, dtype=dtype, device=device) * scale
 
 
 @composite(

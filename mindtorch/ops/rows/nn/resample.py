@@ -53,7 +53,16 @@ def interpolate(
     """
     if size is None and scale_factor is None and align_corners is None:
         raise ValueError("either size or scale_factor should be defined")
-    _check_mode(input, mode, align_corners)
+    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: "
+            "linear | bilinear | bicubic | trilinear"
+        )
+    dims = input.dim() - 2
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    scales = _as_list(scale_factor, input.shape[2:], "scale_factor")
+    sizes = _output_size(input, size, scales)
     if antialias and not (mode in FILTERS and input.dim() == 4):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a"
@@ -65,9 +74,7 @@ def interpolate(
         raise ValueError("Lanczos mode does not support align_corners=True")
     if recompute_scale_factor and size is not None:
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-    dims = input.dim() - 2
-    scales = _as_list(scale_factor, input.shape[2:], "scale_factor")
-    sizes = _output_size(input, size, scales, dims)
+    _check_mode(input, mode)
     _refuse_sizes(input, sizes)
     if size is not None or recompute_scale_factor:
         scales = None
@@ -107,7 +114,7 @@ def _refuse_integers(input: Tensor, mode: str, antialias: bool) -> None:
     raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input.dtype)}'")
 
 
-def _check_mode(input: Tensor, mode: str, align_corners: bool | None) -> None:
+def _check_mode(input: Tensor, mode: str) -> None:
     expected = 4 if mode in ("bicubic", "lanczos") else _LINEAR.get(mode, input.dim())
     wrong = input.dim() != expected
     if (
@@ -119,11 +126,6 @@ def _check_mode(input: Tensor, mode: str, align_corners: bool | None) -> None:
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the "
             "modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area |"
             f" nearest-exact (got {mode})"
-        )
-    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
-        raise ValueError(
-            "align_corners option can only be set with the interpolating modes: "
-            "linear | bilinear | bicubic | trilinear"
         )
     if wrong:
         raise NotImplementedError(
@@ -152,10 +154,8 @@ def _as_list(
 
 
 def _output_size(
-    input: Tensor, size: int | tuple[int, ...] | None, scales: list[Any] | None, dims: int
+    input: Tensor, size: int | tuple[int, ...] | None, scales: list[Any] | None
 ) -> list[int]:
-    if size is not None and scales is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
     sizes = _as_list(size, input.shape[2:], "output size")
     if sizes is not None:
         return [int(s) for s in sizes]
