@@ -69,9 +69,33 @@ SMOKE = (
     *("aclnn_bindings/test_call_by_name.py", "test_optional_imports.py"),
 )
 
+# Files whose tests start processes, a second of a processor and more each: together they are more
+# than half of a run of everything. Each third of a file's tests runs with every change.
+OF_PROCESSES = {
+    "aclnn_bindings": "closed_in_use packages providers",
+    "aclnn_bindings/headers": "headers_cache headers_truth",
+    "cli": "bench_builds check_builds check_command environment_sweep files_of_options git_bisect"
+    " ops_command own_operators pytest_plugin reference_errors startup stubs_command",
+    "cli/conformance": "compressed invariance lane planted_faults products",
+    "cli/fleet": "driver host_faults",
+    "cli/grading": "grade",
+    "cli/operators": "atlas measured",
+    "layers": "faults files from_recording inprocess many_threads nothing_seen perfetto recording"
+    " safety strict_layer unseen_programs unusual_programs verify",
+    "mindtorch": "codes host_memory interrupts shared_memory",
+    "mindtorch/distributed": "distributed",
+    "mutation": "score",
+    "simulator": "capture collectives custom_operators frameworks fused_collectives"
+    " product_kernels samples sharing torch_npu",
+}
+THINNED = {
+    ROOT / "tests" / d / f"test_{n}.py" for d, ns in OF_PROCESSES.items() for n in ns.split()
+}
+
 
 def pytest_collection_modifyitems(config, items):
-    """What is marked slow, and of `sampled(n)` all but each n-th, runs only with `-m slow`."""
+    """Only with `-m slow` run: what is so marked, of `sampled(n)` all but each n-th, and of THINNED
+    two in three."""
     smoke = tuple(str(ROOT / "tests" / name) for name in SMOKE)
     for item in items:
         if str(item.path).startswith(smoke):
@@ -84,6 +108,11 @@ def pytest_collection_modifyitems(config, items):
             if counted[function] % sampled.args[0]:
                 item.add_marker("slow")
             counted[function] += 1
+    for item in items:
+        if item.path in THINNED and not item.get_closest_marker("slow"):
+            if counted[item.path] % 3:
+                item.add_marker("slow")
+            counted[item.path] += 1
     if not config.option.markexpr:
         for item in items:
             if item.get_closest_marker("slow"):

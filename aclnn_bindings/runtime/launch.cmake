@@ -25,14 +25,14 @@ set_target_properties(_launch PROPERTIES UNITY_BUILD ${MINDTORCH_UNITY} UNITY_BU
 target_include_directories(_launch PRIVATE "${launch_dir}")
 target_link_libraries(_launch PRIVATE ${CMAKE_DL_LIBS})
 target_compile_options(_launch PRIVATE
-  $<$<COMPILE_LANGUAGE:CXX>:-O2;-Wall;-Wextra;-fvisibility=hidden;-fno-plt>
-  $<$<COMPILE_LANGUAGE:C>:-O2;-fvisibility=hidden>)
+  $<$<COMPILE_LANGUAGE:CXX>:${MINDTORCH_OPTIMIZE};-Wall;-Wextra;-fvisibility=hidden;-fno-plt>
+  $<$<COMPILE_LANGUAGE:C>:${MINDTORCH_OPTIMIZE};-fvisibility=hidden>)
 
 Python_add_library(_block MODULE ${API} WITH_SOABI
   "${launch_dir}/block.c"
   "${launch_dir}/module.c"
   "${launch_dir}/operator.c")
-target_compile_options(_block PRIVATE -O2 -Wall -Wextra -Wno-missing-field-initializers
+target_compile_options(_block PRIVATE ${MINDTORCH_OPTIMIZE} -Wall -Wextra -Wno-missing-field-initializers
   -fvisibility=hidden)
 
 # A tree that was built before would go on importing what it has for its own Python alone.

@@ -51,7 +51,7 @@ PATH="$(dirname "$python"):$PATH"
 if [[ $part == all || $part == build ]]; then
   "$python" -m pip install -q cmake ninja
   cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE=Release \
-    "-D$option=ON" "-DMINDTORCH_SANITIZE_KERNELS=$kernels" >/dev/null
+    -DMINDTORCH_UNITY=ON "-D$option=ON" "-DMINDTORCH_SANITIZE_KERNELS=$kernels" >/dev/null
   cmake --build "$build" -j "${JOBS:-$(nproc)}" >"$build/log" || { tail -n 40 "$build/log" >&2; exit 1; }
   cmake --install "$build" --prefix "$tree" >/dev/null
   touch "$tree/built"
