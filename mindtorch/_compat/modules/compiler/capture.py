@@ -36,7 +36,7 @@ from .._dynamo.exc import (
     Unsupported,
 )
 from . import graph_breaks
-from .guards import Facts, facts_of, reasons, stride_order
+from .guards import CallFacts, facts_of, reasons, stride_order
 from .recorder import DynamoRecorder, counters
 from .symbols import add_symbols, with_sizes
 
@@ -102,7 +102,7 @@ class CapturedCall:
         self.compilations, self.counted = 0, set[str]()  # of graphs; reasons of breaks
         self.sizes: dict[str, list[int | None]] = {}
         self.arguments: list[Any] = []
-        self.guards: list[Facts] = []  # of the first graphs of calls
+        self.guards: list[CallFacts] = []  # of the first graphs of calls
         self.changing_attributes = set[str]()  # of modules, by calls themselves
         functools.update_wrapper(self, target, updated=())
         CALLS.add(self)
@@ -218,7 +218,7 @@ class CapturedCall:
         versions.append((fixed, symbols, run))
         return run
 
-    def _look_at_recompile(self, facts: Facts | None) -> None:
+    def _look_at_recompile(self, facts: CallFacts | None) -> None:
         """Refuse to compile (again) where the program asked for that."""
         again = bool(self.guards) and facts is not None
         code = getattr(getattr(self.target, "forward", self.target), "__code__", None)

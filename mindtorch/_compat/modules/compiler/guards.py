@@ -38,7 +38,7 @@ class TensorFacts(NamedTuple):
     strides: tuple[int, ...]
 
 
-class Facts(NamedTuple):
+class CallFacts(NamedTuple):
     """What one call depends on: values by source, and whether gradients are recorded."""
 
     values: dict[str, object]
@@ -57,7 +57,7 @@ class Facts(NamedTuple):
         return {s for s, value in now.items() if s[-1] != "]" and self.values.get(s) != value}
 
 
-def facts_of(target: object, arguments: Mapping[str, object]) -> Facts:
+def facts_of(target: object, arguments: Mapping[str, object]) -> CallFacts:
     """The facts of a call of `target` with arguments by name."""
     values: dict[str, object] = {}
     function = getattr(type(target), "forward", None) if isinstance(target, Module) else target
@@ -72,7 +72,7 @@ def facts_of(target: object, arguments: Mapping[str, object]) -> Facts:
         if code is None or _line_of(code, name):
             for source, fact in _parts(f"L[{name!r}]", value):
                 values[source] = fact
-    return Facts(values, LOCAL.grad)
+    return CallFacts(values, LOCAL.grad)
 
 
 def stride_order(tensor: Tensor) -> tuple[int, ...]:
@@ -100,9 +100,9 @@ def _parts(source: str, value: object) -> Iterator[tuple[str, object]]:
         yield source, TensorFacts(value.dtype, value.requires_grad, geom.shape, geom.strides)
     elif type(value) in _SIMPLE:
         yield source, value
-    elif type(value) in (list, tuple):
-        yield f"len({source})", len(value)  # type: ignore[arg-type]
-        for at, part in enumerate(value):  # type: ignore[arg-type, var-annotated]
+    elif isinstance(value, list | tuple) and type(value) in (list, tuple):
+        yield f"len({source})", len(value)
+        for at, part in enumerate(value):
             yield from _parts(f"{source}[{at}]", part)
     elif type(value) is dict:
         for key, part in value.items():
@@ -121,7 +121,10 @@ def _line_of(code: CodeType, name: str) -> int:
 
 
 def reasons(
-    target: object, earlier: Sequence[Facts], now: Facts, sizes: Mapping[str, list[int | None]]
+    target: object,
+    earlier: Sequence[CallFacts],
+    now: CallFacts,
+    sizes: Mapping[str, list[int | None]],
 ) -> str:
     """Why no earlier graph serves, the latest first, as torch lists it; "" where unknown."""
     lines = ""
@@ -132,7 +135,7 @@ def reasons(
 
 
 def _difference(
-    target: object, old: Facts, new: Facts, sizes: Mapping[str, list[int | None]]
+    target: object, old: CallFacts, new: CallFacts, sizes: Mapping[str, list[int | None]]
 ) -> str:
     if old.grad != new.grad:
         return "GLOBAL_STATE changed: grad_mode "

@@ -48,7 +48,7 @@ from .._C import _set_grad_enabled
 from .._dynamo.exc import TorchRuntimeError, Unsupported
 from . import graph_breaks
 from .graph_breaks import GraphBreak
-from .guards import Facts
+from .guards import CallFacts
 from .symbols import placeholder_name, size_symbol
 
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -101,7 +101,7 @@ class DynamoRecorder(GraphRecorder):
         self.symbols: dict[tuple[int, int], str] = {}  # of sizes that change, by two values of each
         super().__init__()
         self.owner, self.sources = call, dict[int, str]()
-        self.facts: Facts | None = None  # until the first graph
+        self.facts: CallFacts | None = None  # until the first graph
         self.grad, self.around = LOCAL.grad, (LOCAL.grad, LOCAL.autocast)
         self.contexts: list[tuple[autocast, Node]] = []
         self.originals: list[tuple[TracedTensor, Tensor]] = []
