@@ -28,6 +28,9 @@ def watched(apply: Callable[[list[Any]], Any], node: Node, grads: list[Any]) -> 
 
 
 def _refuse_nan(node: Node, results: Any) -> None:
+    op = getattr(node, "op", None)
+    if op is not None and op.name == "linear" and len(results) == 3:  # torch's addmm
+        results = (results[2], *results[:2]) if results[2] is not None else results
     for number, result in enumerate(results):
         if not isinstance(result, Tensor) or result.device.type == "meta":
             continue

@@ -5,8 +5,9 @@ torch's derivatives decide what its nodes show; here a row's derivative and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 from .._tensor import dtype as dt
@@ -25,6 +26,8 @@ NAMES = {
     "LinalgVectorNormBackward0": {"x": "self"},
     "MmBackward0": {"other": "mat2", "input": "self", "weight": "mat2"},
 }
+# Nodes of products, and the matrices whose sizes they keep.
+PRODUCTS = {"AddmmBackward0": ("mat1", "mat2"), "MmBackward0": ("self", "mat2")}
 # Arguments and results of rows that torch's derivatives have no need of.
 UNSHOWN = {
     "ExpandBackward0": ("size",),
@@ -42,6 +45,9 @@ def saved_names(node: Any, raw: bool = False) -> dict[str, Callable[[], object]]
     `raw`: the saved tensors themselves, which take hooks.
     """
     rule = formula(node.op)
+    if node.op.name == "linear" and node.name() not in PRODUCTS:  # a view of the product
+        *lead, last = node.outs[0].shape
+        return {} if raw else {"self_sym_sizes": lambda: (prod(lead), last)}
     readers: dict[str, Callable[[], object]] = {}
     theirs = NAMES.get(node.name(), {})
     names = [theirs.get(a.name, a.name) for a in rule.op.schema.args]
@@ -59,8 +65,26 @@ def saved_names(node: Any, raw: bool = False) -> dict[str, Callable[[], object]]
     for i in {i for target in rule.targets for how, i in target.reads if how == "geom"}:
         if isinstance(node.args[i], Geometry):
             readers[f"{names[i]}_sym_sizes"] = partial(tuple, node.args[i].shape)
+    if node.name() in PRODUCTS:
+        readers |= _of_product(node, rule, names)
     for name in UNSHOWN.get(node.name(), ()):
         readers.pop(name, None)
+    return readers
+
+
+def _of_product(node: Any, rule: Formula, names: Sequence[str]) -> dict[str, Callable[[], object]]:
+    """Sizes of both matrices, strides of those with a gradient, and the numbers of addmm."""
+    readers: dict[str, Callable[[], object]] = {}
+    for i, name in enumerate(names):
+        if name not in PRODUCTS[node.name()]:
+            continue
+        geom, sloped = node.args[i], node.edges[rule.positions.index(i)] is not None
+        turn = -1 if node.op.name == "linear" and name == "mat2" else 1
+        readers[f"{name}_sym_sizes"] = partial(tuple, geom.shape[::turn])
+        readers[f"{name}_sym_strides"] = partial(tuple, geom.strides[::turn] if sloped else ())
+    if "mat1" in PRODUCTS[node.name()]:
+        numbers = dict(zip(names, node.args, strict=True))
+        readers |= {n: partial(_plain, numbers.get(n, 1)) for n in ("alpha", "beta")}
     return readers
 
 

@@ -552,6 +552,7 @@ def asking_by_name(function: F) -> F:
                 return handle_torch_function(call, (tensor,), *places, **named)
         return function(*args, **kwargs)
 
+    call.__module__ = function.__module__.replace("mindtorch", "torch", 1)  # as layers say it
     return cast("F", call)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from textwrap import indent
+from types import FrameType
 from typing import Any, NoReturn
 
 from .._autograd.grad_mode import LOCAL
@@ -21,7 +22,7 @@ from .._functional.printing import TRANSFORMED
 from .._tensor.geometry import Geometry, geometry
 from .._tensor.subclass import plain
 from .._tensor.tensor import Tensor
-from ..ops.rules import Dynamic, broadcast
+from ..ops.rules import DYNAMIC_NAMES, Dynamic, broadcast
 from ..ops.spec import Op, aten
 
 Rule = Callable[..., Any]
@@ -48,7 +49,8 @@ class _NoMemory:
 
 _NOWHERE: Any = _NoMemory()
 _NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
-_OPS = __package__.partition(".")[0] + ".ops."
+_OPS, _DISPATCH, _FUNC = (f"{__package__.partition('.')[0]}.{name}." for name in
+                          ("ops", "_dispatch", "func"))  # fmt: skip
 _NO_STORAGE = "Cannot access storage of BatchedTensorImpl"
 _WHOLE = {
     "_allclose": "vmap over torch.allclose isn't supported yet. Please file an issue at"
@@ -315,9 +317,6 @@ def _listed(op: Op, raw: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-_SHAPELESS = {"_unique_rows": "unique_consecutive", "_unique_sorted": "_unique2"}  # torch's names
-
-
 def _shapeless(name: str) -> str:
     more = (
         "Please file an issue at https://github.com/pytorch/pytorch/issues if you need this"
@@ -330,7 +329,7 @@ def _shapeless(name: str) -> str:
         )
     return (
         "We do not support batching operators that can output dynamic shape. Attempted to vmap over"
-        f" aten::{_SHAPELESS.get(name, name)}. {more}"
+        f" aten::{DYNAMIC_NAMES.get(name, name)}. {more}"
     )
 
 
@@ -404,6 +403,19 @@ def _each(
     return first._make(columns) if hasattr(first, "_make") else type(first)(columns)
 
 
+def _within_op() -> bool:
+    """Whether the call at hand is one of an op that is made of ops."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        place = str(frame.f_globals.get("__name__", ""))
+        if not place.startswith((_DISPATCH, _FUNC)) and not frame.f_code.co_filename.startswith(
+            "<"
+        ):
+            return place.startswith(_OPS)
+        frame = frame.f_back
+    return False
+
+
 # How torch refuses a row that would write batches to a tensor without one.
 _ARITHMETIC = frozenset((
     "clamp_max", "clamp_min", "copy", "div", "logical_and", "logical_or", "logical_xor",
@@ -417,7 +429,12 @@ _WITH_RULES = frozenset(("fill", "index_add", "index_fill", "index_put", "scatte
 
 
 def _refuse_target(op: Op, raw: Sequence[Any], level: int) -> NoReturn:
-    """RuntimeError in torch's words for a row that would write batches to what has none."""
+    """RuntimeError in torch's words for a row that would write batches to what has none.
+
+    Unbatched where an op that is made of ops writes to what it made: torch has a rule for it.
+    """
+    if _within_op():
+        raise Unbatched(f"{op.name} writes a batch to what has none")
     target, name, where = raw[0], f"{op.base_name}_", "in a vmap"
     if op.base_name in _BROADCAST:
         shape = [sizes(raw, level), *broadcast(target.shape, raw[1].shape)]

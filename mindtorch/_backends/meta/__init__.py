@@ -8,7 +8,7 @@ from typing import Any
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import MetaMemory, Storage
 from ..._tensor.tensor import Tensor, wrap
-from ...ops.rules import Results
+from ...ops.rules import Results, refuse_meta
 from ...ops.spec import Op
 
 
@@ -21,10 +21,7 @@ class MetaBackend:
     def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
         known = [out for out in outs if isinstance(out, Geometry)]
         if len(known) < len(outs):
-            raise NotImplementedError(
-                f"aten::{op.base_name} is not implemented for Meta: the shape of its result"
-                " depends on data"
-            )
+            refuse_meta(op.base_name)
         if len(op.schema.returns) == 1 and not op.schema.returns[0].list:
             geom = known[0]
             return lambda *_: self.allocate(geom)

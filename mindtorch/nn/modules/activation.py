@@ -117,14 +117,14 @@ class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.sigmoid(input)
+        return mindtorch.sigmoid(input)
 
 
 class Tanh(Module):
     """Hyperbolic tangent."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.tanh(input)
+        return mindtorch.tanh(input)
 
 
 class LogSigmoid(Module):

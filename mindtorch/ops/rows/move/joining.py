@@ -272,6 +272,8 @@ def _each_by_counts(
     """Element i `repeats[i]` times in a row; a single count is for all."""
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if repeats.device.type == "meta" and output_size is None:
+        raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
     if repeats.numel() == 1:
         return _each(self, int(repeats.item()), dim, output_size)
     if dim is None:

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from ...._compat.unsupported_dtypes import Refusal
 from ...complex_parts import is_real
-from ...rules import BITS, REAL, Pointwise, pointwise, result_type
+from ...rules import BITS, REAL, Pointwise, pointwise, refuse_meta, result_type
 from ...samples import FLOATS, INTS, binary
 from ...spec import aten as aten
 from ...spec import scalar
@@ -186,6 +186,8 @@ def _allclose(
 
 
 def _equal(self: Tensor, other: Tensor) -> bool:
+    if self.device.type == "meta":
+        refuse_meta("equal")
     if self.shape != other.shape:
         return False
     return bool(aten.all(self == other).item())
