@@ -375,6 +375,11 @@ def ask_of_user(
 def ask_operator(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rule: Callable[..., Any] | None = None
 ) -> Any:
+    if not LOCAL.dispatches:  # in parts of what a class is asked for, or of none
+        kind: Any = next((type(a) for a in args if hasattr(type(a), "_row_call")), None)
+        if kind is not None:
+            return kind.__torch_dispatch__(func, (kind,), args, kwargs)
+        return func(*args, **kwargs)
     modes, excluded, composite = LOCAL.dispatches, LOCAL.exclude, LOCAL.composite
     LOCAL.dispatches, LOCAL.exclude = modes[:-1], excluded | _AUTOGRAD
     LOCAL.composite = False

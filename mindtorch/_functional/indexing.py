@@ -11,7 +11,7 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._compat.argument_errors import class_name
 from .._dispatch.bind import refuse_overlap, warn_of_bytes, warn_of_overlap
 from .._dispatch.dispatch_modes import through_mode
-from .._dispatch.overrides import ask, by_name
+from .._dispatch.overrides import ask, by_name, hand_over
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
@@ -36,10 +36,21 @@ def _getitem(self: Tensor, index: Any) -> Any:
         for position, item in enumerate(index):
             part, dim = _apply(part, dim, item, {}, self, position)
         return aten.alias(self) if part is self else part
+    if kinds := _foreign(index):
+        return hand_over(Tensor.__getitem__, kinds, (self, index), {})
     part, tensors = _views(self, index)
     if not tensors:
         return aten.alias(self) if part is self else part
     return aten.index(part, tensors)
+
+
+def _foreign(index: Any) -> list[Any]:
+    """The items that see calls without being tensors: tracers' proxies."""
+    items = index if isinstance(index, tuple) else (index,)
+    return [
+        i for i in items
+        if not isinstance(i, Tensor) and hasattr(type(i), "__torch_function__")
+    ]  # fmt: skip
 
 
 def _outside(index: int, position: int, size: int) -> Exception:
@@ -246,6 +257,9 @@ def _mask_index(mask: Tensor) -> tuple[Tensor, ...]:
 def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     if MODES.active and by_name():
         ask(Tensor.__setitem__, (), (self, index, value), {})
+        return
+    if kinds := _foreign(index):
+        hand_over(Tensor.__setitem__, kinds, (self, index, value), {})
         return
     if index is False:
         return

@@ -370,8 +370,11 @@ class AtenRecorder(GraphRecorder):
 
     def break_graph(self, func: Function | str) -> NoReturn:
         name = func if isinstance(func, str) else func.__name__
+        what = f": Tensor.{name} of a traced tensor."
+        if name == "__bool__":
+            what = " Eq(u0, 1) (unhinted: Eq(u0, 1)).  (Size-like symbols: none)"
         raise GuardOnDataDependentSymNode(
-            f"Could not guard on data-dependent expression: Tensor.{name} of a traced tensor.\n\n"
+            f"Could not guard on data-dependent expression{what}\n\n"
             "consider using data-dependent friendly APIs such as guard_or_false, guard_or_true and"
             " statically_known_true."
         )

@@ -11,7 +11,17 @@ from .._functional.publish import publish
 from .._tensor.dtype import dtype as Dtype
 from ..ops.namespaces import OpOverload
 from ..ops.spec import OPS, Op, op
-from .custom import CustomOpDef, Library, custom_op, find, give, infer_schema
+from .custom import (
+    FAKE_CONTEXT,
+    CustomOpDef,
+    FakeImplCtx,
+    Library,
+    _Scoped,
+    custom_op,
+    find,
+    give,
+    infer_schema,
+)
 from .registration import opcheck
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx",
@@ -199,9 +209,12 @@ def fallthrough_kernel(*_: object, **__: object) -> NoReturn:
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
-def get_ctx() -> None:
-    """The context of the fake function that runs: None, for shapes that depend on data have no
-    fake here."""
+_scoped_library = _Scoped
+
+
+def get_ctx() -> FakeImplCtx | None:
+    """The context of the fake function that runs; None outside of one."""
+    return FAKE_CONTEXT.get()
 
 
 def triton_op(

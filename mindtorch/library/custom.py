@@ -8,6 +8,8 @@ import sys
 import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from functools import partial
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
@@ -177,6 +179,31 @@ class _Annotations:
         return f"(({joined}))" if len(texts) == 1 else f"({joined})"
 
 
+class FakeImplCtx:
+    """What `torch.library.get_ctx()` gives a fake function: sizes by data are refused."""
+
+    def __init__(self, definition: CustomOpDef):
+        self._definition = definition
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> NoReturn:
+        """RuntimeError: tensors on meta have no data."""
+        code = getattr(self._definition._init_fn, "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
+        raise RuntimeError(
+            f"{self._definition._qualname} ({place}): You're trying to run this operator with meta"
+            " Tensors (as opposed to FakeTensors), but this operator may return an output Tensor"
+            " with data-dependent shape. Meta Tensors don't support operators with outputs that"
+            " have data-dependent shapes but FakeTensors do. If your operator does not return an"
+            " output with data-dependent shape, make sure the FakeTensor and/or meta kernel does"
+            " not call torch.library.get_ctx(). Otherwise, please use FakeTensors."
+        )
+
+    new_unbacked_symint = new_dynamic_size
+
+
+FAKE_CONTEXT: ContextVar[FakeImplCtx | None] = ContextVar("FAKE_CONTEXT", default=None)
+
+
 class CustomOpDef:
     """An operator: call it, or give it kernels, a fake and a derivative."""
 
@@ -300,7 +327,7 @@ class CustomOpDef:
             result = kernel(*args, **kwargs)
         finally:
             LOCAL.grad = previous
-        if kernel is not self._fake:
+        if not (isinstance(kernel, partial) and kernel.func == self._run_fake):
             self._refuse_aliases(result, args, kwargs)
             self._bump_versions(args, kwargs)
         return result
@@ -318,7 +345,8 @@ class CustomOpDef:
         if device not in self._disabled:
             kernel = self._kernels.get(device) or kernel
         if device == "meta":
-            on_meta = self._kernels.get("meta") or self._fake
+            fake = self._fake and partial(self._run_fake, self._fake)
+            on_meta = self._kernels.get("meta") or fake
             kernel = on_meta or (self._no_fake if self._from_function else kernel)
         if kernel is None:
             raise NotImplementedError(
@@ -333,6 +361,13 @@ class CustomOpDef:
                 )
             )
         return kernel
+
+    def _run_fake(self, fake: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        token = FAKE_CONTEXT.set(FakeImplCtx(self))
+        try:
+            return fake(*args, **kwargs)
+        finally:
+            FAKE_CONTEXT.reset(token)
 
     def _backends(self) -> str:
         """The kinds of tensors that have a kernel, as torch lists them."""

@@ -206,6 +206,34 @@ def test_a_dispatch_mode_sees_torchs_operators(text):
     assert ours[1][0][0] == theirs[1][0][0]
 
 
+def test_a_class_without_memory_is_asked_for_parts_of_a_factorization():
+    def outcome(library):
+        names = []
+
+        class Diagonal(library.Tensor):
+            @staticmethod
+            def __new__(cls, values):
+                sizes = (len(values), len(values))
+                return library.Tensor._make_wrapper_subclass(cls, sizes, dtype=values.dtype)
+
+            def __init__(self, values):
+                self.values = values
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                names.append(str(func))
+                if func is library.ops.aten.linalg_inv_ex.default:
+                    return cls(1 / args[0].values), library.zeros((), dtype=library.int32)
+                full = [library.diag(a.values) if isinstance(a, cls) else a for a in args]
+                return func(*full, **(kwargs or {}))
+
+        matrix = Diagonal(library.tensor([1.0, 4.0]))
+        inverse = library.linalg.inv(matrix).values.tolist()
+        return inverse, library.linalg.det(matrix).item(), names
+
+    assert outcome(mindtorch) == outcome(torch)
+
+
 def step_of_training(library):
     """What both modes see of a block with attention, forward and backward."""
     seen = []

@@ -120,6 +120,7 @@ class _Exporter:
             self.recorder.first_input = before or value._node
             return value
         node = self.recorder.graph.placeholder(name)
+        node.meta["val"] = value
         self.recorder.first_input = before or node
         argument = ConstantArgument(node.name, value)
         self.specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
