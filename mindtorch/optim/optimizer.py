@@ -63,6 +63,7 @@ class Optimizer(HookedOptimizer):
     sparse_refusal: str | None = "does not support sparse gradients"
     refuses_complex = False
     later_options: tuple[str, ...] = ()
+    _later: ClassVar[dict[str, bool | None]] = {"foreach": None, "fused": None}
     # What a captured step needs on a device, as the error for one on the CPU lists it.
     capturable_tensors = "params and state_steps"
     capturable_devices: ClassVar = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
@@ -100,10 +101,12 @@ class Optimizer(HookedOptimizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._make_hooks()
+        options = (*_LATER, *self.later_options) if "foreach" in self.defaults else ()
         for group in self.param_groups:
-            for name in (*_LATER, *self.later_options):
+            for name in options:
                 if name in self.defaults:
-                    group.setdefault(name, None if name in ("foreach", "fused") else False)
+                    group.setdefault(name, self._later.get(name, False))
+        self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
         blocks = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ._checks import check_kinds, check_lr, check_positive, directed, pick
@@ -14,6 +16,7 @@ class SGD(Optimizer):
     """p -= lr · v, v = momentum · v + (1 - dampening) · g."""
 
     sparse_refusal = None
+    _later: ClassVar[dict[str, bool | None]] = {"foreach": None}
 
     def __init__(
         self,

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+import mindtorch
+
 V = TypeVar("V")
 
 # The spread (quartile to quartile, of the median) from which a measurement warns of itself.
@@ -172,11 +174,10 @@ def unit_to_english(u: str) -> str:
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """`x` with `n` figures."""
-    if x == 0:
-        return 0.0
-    scale = 10 ** (math.ceil(math.log10(abs(x))) - n)
-    return float(round(x / scale) * scale)
+    """`x` with `n` figures, as a float32 has them."""
+    magnitude = int(mindtorch.tensor(x).abs().log10().ceil().item())
+    scale = 10 ** (magnitude - n)
+    return float(mindtorch.tensor(x / scale).round() * scale)
 
 
 def ordered_unique(elements: Iterable[V]) -> list[V]:
