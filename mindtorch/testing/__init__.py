@@ -1,7 +1,7 @@
 """torch.testing: comparing what may differ by rounding, and making tensors to test with."""
 
 from . import _utils as _utils
-from ._comparison import assert_close
+from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import unittest
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -28,6 +30,8 @@ _TOLERANCES: dict[dtypes.dtype, Tolerances] = {
     dtypes.complex128: (1e-7, 1e-7), dtypes.complex32: (1e-3, 1e-5),
 }  # fmt: skip
 _NUMBERS = {float: dtypes.float64, complex: dtypes.complex128}
+_RELAXED = {float: dtypes.float32, complex: dtypes.complex64}
+_KINDS = (Tensor, np.ndarray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class _Terms:
     allow_subclasses: bool
     msg: Message
     path: tuple[str, ...] = ()
+    relaxed: bool = False  # as torch's own tests compare: 1 with 1.0, numbers with tensors of one
 
     def at(self, key: object) -> _Terms:
         return replace(self, path=(*self.path, f"[{key!r}]"))
@@ -56,8 +61,7 @@ class _Terms:
     def of(self, *kinds: dtypes.dtype) -> Tolerances:
         if self.tolerances is not None:
             return self.tolerances
-        pairs = [_TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
-        return max(p[0] for p in pairs), max(p[1] for p in pairs)
+        return default_tolerances(*kinds)
 
 
 def assert_close(
@@ -93,6 +97,8 @@ def assert_close(
 
 
 def _compare(actual: Comparable, expected: Comparable, terms: _Terms) -> None:
+    if terms.relaxed and (actual is None) is (expected is None):
+        actual, expected = _relaxed(actual, expected)
     if all(isinstance(v, int | float | complex | np.generic) for v in (actual, expected)):
         actual, expected = (
             v.item() if isinstance(v, np.generic) else v for v in (actual, expected)
@@ -109,18 +115,101 @@ def _compare(actual: Comparable, expected: Comparable, terms: _Terms) -> None:
             if actual is not expected:
                 raise terms.differ(f"Booleans mismatch: {actual} is not {expected}")
         case (int() | float() | complex(), int() | float() | complex()):
-            if terms.check_dtype and type(actual) is not type(expected):
+            if terms.check_dtype and not terms.relaxed and type(actual) is not type(expected):
                 types = f"{type(actual)} != {type(expected)}"
                 raise terms.differ(f"The (d)types do not match: {types}.")
-            kinds = [_NUMBERS.get(type(v), dtypes.int64) for v in (actual, expected)]
+            numbers = _RELAXED if terms.relaxed else _NUMBERS
+            kinds = [numbers.get(type(v), dtypes.int64) for v in (actual, expected)]
             _compare_numbers(actual, expected, terms.of(*kinds), terms)
         case _ if _comparable(actual, expected, terms):
             _compare_tensors(_tensor(actual), _tensor(expected), terms)
+        case _ if terms.relaxed:
+            _compare_objects(actual, expected, terms)
         case _:
             raise TypeError(
                 "No comparison pair was able to handle inputs of type "
                 f"{type(actual)} and {type(expected)}."
             )
+
+
+def _relaxed(actual: Comparable, expected: Comparable) -> tuple[Comparable, Comparable]:
+    """Both as they are compared: of a number and a tensor of one element, two numbers; as bools
+    where either is; a sequence beside a tensor as one."""
+    pair = [list(v) if isinstance(v, range) else v for v in (actual, expected)]
+    pair = [v.item() if isinstance(v, np.generic) else v for v in pair]
+    plain = [isinstance(v, int | float | complex) for v in pair]
+    if any(plain):
+        for at, value in enumerate(pair):
+            if isinstance(value, _KINDS):
+                count = value.size if isinstance(value, np.ndarray) else value.numel()
+                if count > 1:
+                    kind = "boolean" if isinstance(pair[1 - at], bool) else "number"
+                    raise ValueError(
+                        f"Only single element tensor-likes can be compared against a {kind}. Got"
+                        f" {count} elements instead."
+                    )
+                item = value.item()
+                pair[at] = item if isinstance(pair[1 - at], bool) else item + 0
+        if any(isinstance(v, bool) for v in pair):
+            pair = [bool(v) if isinstance(v, int | float | complex) else v for v in pair]
+    elif isinstance(pair[0], _KINDS) != isinstance(pair[1], _KINDS):
+        pair = [tensor(v) if isinstance(v, list | tuple) else v for v in pair]
+    if any(isinstance(v, Tensor) for v in pair):
+        pair = [tensor(v) if isinstance(v, np.ndarray) else v for v in pair]
+    return pair[0], pair[1]
+
+
+def _compare_objects(actual: object, expected: object, terms: _Terms) -> None:
+    """What has no elements is equal or not, as unittest says."""
+    kinds = ((str | bytes, "String"), (set, "Set"), (type, "Type"), (object, "Object"))
+    name = next(n for k, n in kinds if isinstance(actual, k) and isinstance(expected, k))
+    try:
+        unittest.TestCase().assertEqual(actual, expected)  # noqa: PT009 - for its text
+    except AssertionError as error:
+        raise terms.differ(f"{name} comparison failed: {error}") from None
+
+
+def assert_allclose(
+    actual: Comparable, expected: Comparable, rtol: float | None = None,
+    atol: float | None = None, equal_nan: bool = True, msg: str = "",
+) -> None:  # fmt: skip
+    """assert_close of values alone: of any dtype and device."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future"
+        " release. Please use `torch.testing.assert_close()` instead. You can find detailed upgrade"
+        " instructions in https://github.com/pytorch/pytorch/issues/61844.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    pair = [v if isinstance(v, Tensor) else tensor(v) for v in (actual, expected)]
+    if rtol is None and atol is None:
+        kinds = [_ALL_CLOSE.get(t.dtype, (0.0, 0.0)) for t in pair]
+        rtol, atol = max(k[0] for k in kinds), max(k[1] for k in kinds)
+    assert_close(*pair, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True,
+                 check_dtype=False, msg=msg or None)  # fmt: skip
+
+
+# Those of assert_allclose, which are older.
+_ALL_CLOSE = {
+    dtypes.float16: (1e-3, 1e-3), dtypes.float32: (1e-4, 1e-5), dtypes.float64: (1e-5, 1e-8),
+}  # fmt: skip
+
+
+def assert_equal(
+    actual: Comparable, expected: Comparable, tolerances: Tolerances | None, equal_nan: bool,
+    device: bool, dtype: bool, layout: bool, stride: bool, msg: Message,
+) -> None:  # fmt: skip
+    """AssertionError unless torch's own tests would take both as equal."""
+    _compare(actual, expected, _Terms(
+        tolerances, equal_nan, device, dtype, layout, stride, True, msg, relaxed=True
+    ))  # fmt: skip
+
+
+def default_tolerances(*inputs: Tensor | dtypes.dtype) -> Tolerances:
+    """The largest (rtol, atol) of the dtypes of some tensors, or of dtypes."""
+    kinds = [v.dtype if isinstance(v, Tensor) else v for v in inputs]
+    pairs = [_TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
+    return max(p[0] for p in pairs), max(p[1] for p in pairs)
 
 
 def _comparable(actual: object, expected: object, terms: _Terms) -> bool:
@@ -259,6 +348,8 @@ def _compare_elements(
         if a.dtype is b.dtype and a.is_floating_point():
             differences = [d.astype(x.dtype).astype(d.dtype) for d in differences]
         what = what.format("tensor-likes") or "Tensor-likes"
+        if a.is_floating_point() and a.element_size() == 1:
+            raise terms.differ(_first_mismatch(close, what))
         raise terms.differ(_described(close, differences, tolerances, what))
 
 
@@ -292,16 +383,26 @@ def _distances(
     return close, difference, relative
 
 
+def _mismatches(close: Array) -> str:
+    count = int((~close).sum())
+    return f"Mismatched elements: {count} / {close.size} ({100 * count / close.size:.1f}%)"
+
+
+def _first_mismatch(close: Array, what: str) -> str:
+    """The text for elements of eight bits, of which torch computes no differences."""
+    where = tuple(int(i) for i in np.unravel_index(int(np.argmin(close)), close.shape))
+    return (
+        f"{what} are not 'equal'!\n\n{_mismatches(close)}\nThe first mismatched element is at index"
+        f" {where}."
+    )
+
+
 def _described(
     close: Array, distances: list[Array], tolerances: Tolerances, what: str = "Tensor-likes"
 ) -> str:
     """The text for elements that are not close; `distances` are absolute and relative."""
     head, bounds = _head(what, tolerances)
-    count = int((~close).sum())
-    lines = [
-        f"{head}\n",
-        f"Mismatched elements: {count} / {close.size} ({100 * count / close.size:.1f}%)",
-    ]
+    lines = [f"{head}\n", _mismatches(close)]
     for name, apart, bound in zip(("absolute", "relative"), distances, bounds, strict=True):
         # As torch takes the greatest: the first NaN, if there is one.
         flat = int(np.argmax(apart))

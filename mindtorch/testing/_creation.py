@@ -20,6 +20,7 @@ from ..ops.spec import aten
 
 Real: TypeAlias = int | float
 
+_UNSUPPORTED = (dtypes.quint8, dtypes.qint8, dtypes.qint32)
 _SIGNED = (-9, 10)
 _FLOATING = (-9, 9)
 
@@ -44,6 +45,11 @@ def make_tensor(
     ValueError: bounds that are NaN, empty or beyond the dtype; a gradient of integers;
     `noncontiguous` together with `memory_format`. (torch.testing.make_tensor, torch 2.13.)
     """
+    if not isinstance(dtype, dtypes.dtype) or dtype in _UNSUPPORTED:
+        raise TypeError(
+            f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor(). To"
+            " request support, file an issue at: https://github.com/pytorch/pytorch/issues"
+        )
     inexact = dtype.is_floating_point or dtype.is_complex
     if requires_grad and not inexact:
         raise ValueError(
@@ -55,13 +61,13 @@ def make_tensor(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
             f"noncontiguous={noncontiguous} and memory_format={memory_format}"
         )
-    sizes = sizes_of(shape, "make_tensor")
+    sizes = sizes_of(shape, "empty") if shape else ()
     apart = noncontiguous and math.prod(sizes) > 1
     if apart:
         sizes = (*sizes[:-1], 2 * sizes[-1])
     result = _sample(sizes, dtype, device, *_bounds(dtype, low, high))
     if apart:
-        result = result[..., ::2]
+        result = result[..., 1::2]
     elif memory_format is not None:
         result = aten.clone(result, memory_format=str(memory_format))
     if exclude_zero:
@@ -84,7 +90,7 @@ def _bounds(dtype: dtypes.dtype, low: Real | None, high: Real | None) -> tuple[R
     start = default[0] if low is None else low
     stop = default[1] if high is None else high
     if start != start or stop != stop:
-        raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
+        raise ValueError(f"`low` and `high` cannot be NaN, but got low={start} and high={stop}")
     if start == stop and inexact:
         warnings.warn(
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is "

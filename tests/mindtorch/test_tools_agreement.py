@@ -3,6 +3,7 @@
 import importlib
 import io
 import json
+import unittest
 
 import pytest
 from agreement import agree
@@ -58,6 +59,41 @@ def test_exponential_families_of_users_have_their_entropy():
                 return -(-x).log()
 
         return Rate(t.tensor([0.5, 3.0])).entropy()
+
+    agree(run)
+
+
+# What torch's own tests take as equal, and say of what is not.
+EQUAL = """
+1, True;t.tensor(1), True;t.tensor(1.0), 1;t.tensor([1.0, 2.0]), 1;t.ones(2), True;{1}, {2}
+int, float;object, 3;"a", b"a";[1, "a"], [1, "b"];t.ones(2), [1.0, 1.0];range(2), [0, 1]
+t.ones(2), t.ones(2).double();1.0, 1.0000001;float("nan"), float("nan");None, 1;None, None
+t.float32, t.float64;(1, 2), [1, 3], "hm";{"a": t.ones(1)}, {"a": 1};1j, 1;t.ones(2), t.zeros(2)
+t.ones(2).to(t.float8_e5m2), t.zeros(2).to(t.float8_e5m2);1, 2, lambda text: text[:5]
+"""
+
+
+def test_a_test_case_compares_and_is_parametrized_as_torchs():
+    def run(t):
+        tools = importlib.import_module(f"{t.__name__}.testing._internal.common_utils")
+
+        class Case(tools.TestCase):
+            @tools.parametrize("x,y", [(1, t.float32), tools.subtest((2.5, "q"), name="named")])
+            @tools.parametrize("z", [object(), "s"])
+            def test_a(self, x, y, z):
+                self.assertEqual(x, 1)  # noqa: PT009 - what is tested
+
+        tools.instantiate_parametrized_tests(Case)
+        seen = unittest.TestResult()
+        unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(seen)
+        compare, told = tools.TestCase().assertEqual, []
+        for pair in EQUAL.replace("\n", ";").strip(";").split(";"):
+            try:
+                told.append(compare(*eval(f"({pair},)", {"t": t})))
+            except Exception as error:
+                told.append((type(error).__name__, str(error)))
+        names = sorted(n for n in dir(Case) if n.startswith("test"))
+        return told, names, seen.testsRun, [text.split("\n")[-9:] for _, text in seen.failures]
 
     agree(run)
 
