@@ -8,6 +8,7 @@ import warnings
 from ...._tensor.recording import unrepeatable
 from ...rules import result_type
 from ...words import *
+from .constants import refuse_gradients
 from .reduction import get_enum, reduced, resolve_reduction
 
 
@@ -154,6 +155,7 @@ def nll_loss(
         raise ValueError(
             f"For 1D input, 1D target must have size 1, but got target size: {target.size(0)}"
         )
+    refuse_gradients(f"nll_loss{'' if input.dim() <= 2 else '2d'}_forward", weight=weight)
     if input.dim() <= 2:
         return aten.nll_loss_forward(input, target, weight, code, ignore_index)[0]
     expected = (input.size(0), *input.shape[2:])
@@ -370,6 +372,7 @@ def binary_cross_entropy(
         raise RuntimeError(
             f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}"
         )
+    refuse_gradients("binary_cross_entropy", weight=weight)
     if weight is not None:
         weight = weight.expand(_common_shape(input, weight))
     return aten.binary_cross_entropy(input, target, weight, get_enum(reduction))
@@ -405,6 +408,7 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({target.size()}) must be the same as input size ({input.size()})"
         )
+    refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     return aten.binary_cross_entropy_with_logits(
         input, target, weight, pos_weight, get_enum(reduction)
     )

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ...._compat.unsupported_dtypes import halves_elsewhere
 from ...words import *
+from .constants import refuse_gradients
 from .gates import logsigmoid
 from .reduction import get_enum, reduced, resolve_reduction
 from .similarity import pairwise_distance
@@ -82,6 +83,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-x y))."""
     reduction = resolve_reduction(size_average, reduce, reduction)
+    refuse_gradients("soft_margin_loss", target=target)
     return aten.soft_margin_loss(input, target, get_enum(reduction))
 
 
@@ -227,6 +229,7 @@ def multi_margin_loss(
         raise RuntimeError(
             f"inconsistent weight size, expected {rows.size(1)} but got {list(weight.shape)}"
         )
+    refuse_gradients("multi_margin_loss", weight=weight)
     _refuse_targets(target)
     with _refused_labels("target out of range"):
         loss = aten._multi_margin(rows, target.reshape(-1), weight, p, margin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...._compat.warn_once import warn_once
 from ...rules import c_name
 from ...words import *
+from .constants import refuse_gradients
 from .norm import trailing
 from .pad import pad
 from .pools import avg_pool2d, avg_pool3d
@@ -162,6 +163,7 @@ def batch_norm(
         raise RuntimeError(f"{absent} must be defined in evaluation mode")
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
+    refuse_gradients("native_batch_norm", running_mean=running_mean, running_var=running_var)
     return normalized_by(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
