@@ -198,6 +198,9 @@ class QuantizedTensor(Tensor):
         return self._with(self._ints)
 
     def __getitem__(self, key: Any) -> QuantizedTensor:
+        if isinstance(key, tuple) and key and isinstance(key[0], int) and self._axis is not None:
+            first = self[key[0]]
+            return first[key[1:]] if key[1:] else first
         return self._moved(self._ints[key], key)
 
     def __iter__(self) -> Iterator[QuantizedTensor]:
@@ -282,6 +285,7 @@ def _refuse_integers(input: Tensor) -> None:
         raise RuntimeError(f"Quantize only works on Float Tensor, got {kind}")
 
 
+@parsed()
 def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Dtype) -> Any:
     """`input` as integers of a quantised dtype with one scale; a list with a scale for each."""
     if isinstance(input, list | tuple):

@@ -70,6 +70,9 @@ def fake_quantize_per_channel_affine(
     _refuse_range(quant_min, quant_max, None)
     if scale.dtype is not dt.float32:
         raise RuntimeError(f"Scale must be Float, found {scale.dtype.legacy}")
+    if zero_point.dtype not in (dt.int32, dt.float32, dt.float16):
+        kind = zero_point.dtype.legacy
+        raise RuntimeError(f"Zero-point must be Int32, Float or Half, found {kind}")
     if scale.dim() != 1 or zero_point.dim() != 1:
         raise RuntimeError("scale and zero point must be 1-D tensors")
     if scale.numel() != zero_point.numel():

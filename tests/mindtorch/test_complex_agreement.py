@@ -59,6 +59,11 @@ t.arange(3).to(t.uint16).gather(0, t.arange(2))
 t.ones(2).to(t.float8_e4m3fn).numpy()
 [getattr(t, d).abbr for d in ("bool", "half", "bfloat16", "chalf", "uint8", "float8_e5m2", "int64")]
 [getattr(t, d).abbr for d in ("bits8", "bits1x8", "quint4x2", "uint4", "complex128", "uint16")]
+t._int_mm(t.ones(2, 3, dtype=t.uint8) * 200, t.ones(3, 2, dtype=t.int8) * -3)
+t._int_mm(t.ones(2, 3), t.ones(4, 2))
+t._int_mm(t.ones(2, 3, dtype=t.int8), t.ones(3, 2))
+t._weight_int8pack_mm(t.ones(2, 3).half(), t.ones(4, 3, dtype=t.int8) * 3, t.ones(4).half() / 7)
+t._weight_int8pack_mm(t.ones(2, 3), t.ones(4, 3, dtype=t.int8), t.ones(3))
 repr(t.distributions.ReshapeTransform((4,), (2, 2)).forward_shape((7, 4)))
 """.strip().split("\n")
 

@@ -29,7 +29,19 @@ openmp = Switches()
 nnpack = Switches()
 opt_einsum = Switches(enabled=False, strategy=None)
 
-quantized = Switches(engine="none", supported_engines=["none"])
+
+class _Engines(Switches):
+    """torch.backends.quantized: names alone, as what is quantised here computes as FBGEMM does."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "engine" and value not in self.supported_engines:
+            if value == "none":
+                raise RuntimeError("quantized engine NoQEngine is not supported")
+            raise RuntimeError(f"{value} is not a valid value for quantized engine")
+        super().__setattr__(name, value)
+
+
+quantized = _Engines(engine="x86", supported_engines=["qnnpack", "onednn", "x86", "fbgemm"])
 
 from . import cpu, cuda, cudnn, mps, native  # noqa: E402 - they use Switches
 

@@ -6,6 +6,7 @@ from . import (
     deprecated,
     fused,
     householder,
+    integers,
     lowrank,
     matmul,
     matrices,
@@ -16,6 +17,6 @@ from . import (
 )
 
 __all__ = [
-    "contract", "decompositions", "deprecated", "fused", "householder", "lowrank", "matmul",
-    "matrices", "pseudo", "second_names", "spectral", "triangular",
+    "contract", "decompositions", "deprecated", "fused", "householder", "integers", "lowrank",
+    "matmul", "matrices", "pseudo", "second_names", "spectral", "triangular",
 ]  # fmt: skip
