@@ -326,9 +326,10 @@ def broadcast_all(*values: Parameter) -> Sequence[Tensor]:
 
 def _all_hold(valid: Tensor) -> bool:
     """Whether all are true; for elements of vmap's batch, those of all of it, as in torch."""
-    while hasattr(valid, "_level"):
-        valid = valid._value
-    return bool(valid.all())
+    whole: Any = valid
+    while hasattr(whole, "_level"):
+        whole = whole._value
+    return bool(whole.all())
 
 
 def shape_of(*parameters: Parameter) -> tuple[int, ...]:
