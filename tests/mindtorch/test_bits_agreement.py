@@ -141,3 +141,19 @@ def test_functions_that_numpy_has_no_vectors_for_have_torchs_bits(name):
     theirs = getattr(torch, name)(torch.from_numpy(x)).numpy()
     assert np.mean(ours == theirs) > 0.99
     np.testing.assert_array_max_ulp(ours, theirs, 1)
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX2",
+    reason="vectors of 32 bytes add in this order",
+)
+@pytest.mark.parametrize("columns", [1, 3, 7, 8, 13, 37, 64])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_distances_add_in_torchs_order(columns: int, dtype: str) -> None:
+    rows = np.random.default_rng(columns).normal(size=(9, columns)).astype(dtype)
+    for p in (0.0, 1.0, 2.0, np.inf):
+        ours, theirs = (
+            np.concatenate([t.cdist(x, x[:4], p).numpy().ravel(), t.pdist(x, p).numpy()])
+            for t, x in ((mindtorch, mindtorch.from_numpy(rows)), (torch, torch.from_numpy(rows)))
+        )
+        np.testing.assert_array_equal(ours, theirs, err_msg=f"p={p}")

@@ -182,30 +182,50 @@ void search(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   });
 }
 
-// The sum of `term` of the gaps of two rows in double, eight terms at once.
-template <class T, class Term>
-ACL_INLINE double sum_of_gaps(const T* a, const T* b, intptr_t d, Term term) {
-  double lanes[8] = {};
-  intptr_t i = 0;
-  for (; i + 8 <= d; i += 8)
-    for (int k = 0; k < 8; ++k) lanes[k] += term(std::abs(a[i + k] - b[i + k]));
-  double sum = 0;
-  for (; i < d; ++i) sum += term(std::abs(a[i] - b[i]));
-  for (double lane : lanes) sum += lane;
+// The sum of what `add` adds for the gaps of two rows, as torch's vectors of 32 bytes add them for
+// pdist: a lane for each place, then halves of four bytes' lanes, or lanes of eight bytes in order.
+template <class T, class Add>
+ACL_INLINE T sum_by_lanes(const T* a, const T* b, intptr_t d, Add add) {
+  constexpr intptr_t L = 32 / sizeof(T);
+  T lanes[L] = {};
+  for (intptr_t i = 0; i < d; ++i) lanes[i % L] = add(lanes[i % L], std::abs(a[i] - b[i]));
+  if (d >= L && sizeof(T) == 4)
+    for (intptr_t half = L / 2; half > 1; half /= 2)
+      for (intptr_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+  const intptr_t left = d >= L && sizeof(T) == 4 ? 2 : d < L ? d : L;
+  T sum = 0;
+  for (intptr_t k = 0; k < left; ++k) sum += lanes[k];
+  return sum;
+}
+
+// The same for cdist, one after another; squares after the last 16 bytes are not rounded before.
+template <class T, class Add>
+ACL_INLINE T sum_in_order(const T* a, const T* b, intptr_t d, Add add, bool squares) {
+  const intptr_t whole = squares ? d - d % static_cast<intptr_t>(16 / sizeof(T)) : d;
+  T sum = 0;
+  for (intptr_t i = 0; i < whole; ++i) sum = add(sum, std::abs(a[i] - b[i]));
+  for (intptr_t i = whole; i < d; ++i) sum = std::fma(a[i] - b[i], a[i] - b[i], sum);
   return sum;
 }
 
 template <class T>
-double distance(const T* a, const T* b, intptr_t d, double p) {
-  if (p == 2) return std::sqrt(sum_of_gaps(a, b, d, [](double gap) { return gap * gap; }));
-  if (p == 1) return sum_of_gaps(a, b, d, [](double gap) { return gap; });
-  if (p == 0) return sum_of_gaps(a, b, d, [](double gap) { return gap != 0 ? 1.0 : 0.0; });
-  if (!std::isinf(p))
-    return std::pow(sum_of_gaps(a, b, d, [p](double gap) { return std::pow(gap, p); }), 1 / p);
-  T most = 0;
+T distance(const T* a, const T* b, intptr_t d, double p, bool lanes) {
+  const auto sum = [&](auto add) {
+    return lanes ? sum_by_lanes(a, b, d, add) : sum_in_order(a, b, d, add, p == 2);
+  };
+  if (p == 2) return std::sqrt(sum([](T total, T gap) { return total + gap * gap; }));
+  if (p == 1) return sum([](T total, T gap) { return total + gap; });
+  if (p == 0) return sum([](T total, T gap) { return total + (gap != 0 ? T{1} : T{0}); });
+  if (!std::isinf(p)) {
+    const auto power = [p](T total, T gap) {
+      return total + static_cast<T>(std::pow(static_cast<double>(gap), p));
+    };
+    return static_cast<T>(std::pow(static_cast<double>(sum(power)), 1 / p));
+  }
+  T most = 0;  // of which torch's cdist leaves NaN out
   for (intptr_t i = 0; i < d; ++i) {
     const T gap = std::abs(a[i] - b[i]);
-    most = gap > most || gap != gap ? gap : most;
+    most = gap > most || (lanes && gap != gap) ? gap : most;
   }
   return most;
 }
@@ -231,7 +251,7 @@ void pairs(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
     intptr_t at = 0;
     for (intptr_t i = 0; i < n; ++i)
       for (intptr_t j = i + 1; j < n; ++j)
-        out[at++] = static_cast<T>(distance(rows + i * d, rows + j * d, d, number<double>(args[1])));
+        out[at++] = distance(rows + i * d, rows + j * d, d, number<double>(args[1]), true);
   });
 }
 
@@ -246,7 +266,7 @@ void distances(char** args, const intptr_t* sizes, const intptr_t* steps, void*)
     const Plane<T> out{args[3], steps[8], steps[9]};
     for (intptr_t i = 0; i < n; ++i)
       for (intptr_t j = 0; j < m; ++j)
-        out(i, j) = static_cast<T>(distance(a + i * d, b + j * d, d, number<double>(args[2])));
+        out(i, j) = distance(a + i * d, b + j * d, d, number<double>(args[2]), false);
   });
 }
 
