@@ -13,6 +13,7 @@ from typing import Any
 from .._tensor.dtype import FLOAT
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor, wrap
+from ..ops.rules import DYNAMIC_NAMES
 from ..ops.spec import Op, aten
 from .grad_mode import LOCAL, enable_grad
 from .node import AccumulateGrad
@@ -83,12 +84,33 @@ def forward(op: Op, args: Sequence[Any], run: Callable[[], Any]) -> Any:
         _carry(_listed(result), [None] if moved is None else _listed(moved))
         return result
     with plain():
-        result, moved = _jvp(op, args, tangents)
+        try:
+            result, moved = _jvp(op, args, tangents)
+        except (NotImplementedError, RuntimeError) as error:
+            raise _unsupported(op, error) from error
         if LOCAL.grad and any(t.requires_grad for t in _tensors(args)):
             result = run()
     _carry(_listed(result), moved)
     _carry_saved(_listed(result), moved)
     return result
+
+
+def _unsupported(op: Op, error: Exception) -> Exception:
+    """torch's error of a row without tangents, where that is what `error` says."""
+    if str(error) == f"derivative for aten::{op.base_name} is not implemented":
+        return NotImplementedError(
+            f"Trying to use forward AD with aten::{op.base_name} that does not support it."
+        )
+    if not str(error).startswith("the derivative for '"):
+        return error
+    name = DYNAMIC_NAMES.get(op.base_name, op.base_name)
+    return NotImplementedError(
+        f"Trying to use forward AD with {name} that does not support it because it has not been"
+        " implemented yet.\nPlease file an issue to PyTorch at"
+        " https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we can"
+        " prioritize its implementation or submit a PR adding the implementation to"
+        " derivatives.yaml"
+    )
 
 
 def forward_inplace(op: Op, args: Sequence[Any], run: Callable[[], Tensor]) -> Tensor:

@@ -103,8 +103,17 @@ def reshape_inplace(target: Tensor, view: Tensor) -> Tensor:
     if base is not None and base._fn is not None:
         target._fn = STALE
     elif LOCAL.grad and recorded is not None:
+        recorded.label = _IN_PLACE.get(recorded.name(), recorded.label)
         target._fn, target._nr = recorded, view._nr
     return target
+
+
+# torch numbers the nodes of views in place after those of views.
+_IN_PLACE = {
+    "SqueezeBackward0": "SqueezeBackward3", "SqueezeBackward1": "SqueezeBackward4",
+    "SqueezeBackward2": "SqueezeBackward5", "TBackward0": "TBackward1",
+    "TransposeBackward0": "TransposeBackward1", "UnsqueezeBackward0": "UnsqueezeBackward1",
+}  # fmt: skip
 
 
 def refuse_written(target: Tensor) -> None:

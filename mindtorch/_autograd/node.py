@@ -447,7 +447,7 @@ def accumulate(variable: Tensor, grads: list[Any]) -> None:
     elif existing is not None:
         variable._grad = aten.add(existing, grad) if LOCAL.grad else existing.add_(grad)
     elif LOCAL.grad:
-        variable._grad = aten.clone(grad)
+        variable._grad = _laid_out_like(variable, grad)
     elif MODES.active and LOCAL.dispatches and grad._geom.strides == variable._geom.strides:
         variable._grad = detached(grad)
     elif (
@@ -477,7 +477,7 @@ _UNSHARED = 3
 
 def _laid_out_like(variable: Tensor, grad: Tensor) -> Tensor:
     geom = variable._geom
-    if grad._geom.strides == geom.strides or not geom.dense:
+    if not geom.dense or (grad._geom.strides == geom.strides and grad._fn is None):
         return aten.clone(grad)
     if MODES.active and LOCAL.dispatches:
         laid_out = DOOR["operator_of_mode"](

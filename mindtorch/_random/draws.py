@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.function import Function, FunctionNode
+from .._autograd.function import BackwardCFunction, Function, FunctionNode
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import refuse_written
 from .._backends.registry import registry
@@ -436,6 +436,9 @@ class _Draws(Function):
     def backward(ctx: FunctionNode, grad: Tensor) -> tuple[Tensor | None, ...]:
         zeros = (None if p is None else aten.zeros_like(p) for p in ctx.saved_tensors)
         return (None, None, *zeros)
+
+
+_Draws._node_class = type("Draws", (BackwardCFunction,), {"_function": _Draws, "__module__": ""})
 
 
 def with_zero_gradients(draw: Callable[[], Tensor], label: str, *parameters: Any) -> Tensor:

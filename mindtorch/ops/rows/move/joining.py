@@ -275,6 +275,7 @@ def _each_by_counts(
     if repeats.device.type == "meta" and output_size is None:
         raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
     if repeats.numel() == 1:
+        _refuse_counts(repeats)
         return _each(self, int(repeats.item()), dim, output_size)
     if dim is None:
         self, dim = aten.reshape(self, (-1,)), 0

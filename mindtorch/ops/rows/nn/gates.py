@@ -239,10 +239,6 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     if not isinstance(weight, Tensor):
         kind = type(weight).__name__
         raise TypeError(f"prelu(): argument 'weight' (position 2) must be Tensor, not {kind}")
-    if weight.dim() > 1:
-        raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
-        )
     if input.dtype is not weight.dtype:
         raise RuntimeError(
             "prelu: Type promoting not supported. Got"
@@ -258,6 +254,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 "Mismatch of parameter numbers and input channel size. Found parameter "
                 f"numbers = {channels} and channel size = {size}."
             )
+    if weight.dim() > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
+        )
     if weight.dim() == 1 and input.dim() != 1:
         shape = [1] * input.dim()
         if input.dim() >= 2:
