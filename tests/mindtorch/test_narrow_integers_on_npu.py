@@ -68,3 +68,13 @@ def test_bilinear_interpolation_has_a_gradient_in_bfloat16():
         return [y.detach().cpu(), x.grad.cpu()]
 
     agree(run)
+
+
+def test_results_without_elements_need_no_operator():
+    def run(lib):
+        empty = lib.zeros(0).to("npu" if lib is mindtorch else "cpu")
+        x = lib.ones(1, 1, 3, 4).to(empty.device)
+        pooled = lib.nn.functional.adaptive_avg_pool2d(x, 0)
+        return [v.cpu() for v in (empty.roll(1, 1), lib.cat([empty, empty], 1), pooled)]
+
+    agree(run)

@@ -36,6 +36,8 @@ class NpuBackend:
         geoms = tuple(out for out in outs if isinstance(out, Geometry))
         if len(geoms) < len(outs):
             return dynamic(op, args, [o for o in outs if isinstance(o, Dynamic)], device)
+        if _is_nothing(geoms):
+            return _allocated(geoms)
         if on_host.applies(op, args, geoms):
             return on_host.guarded(op, geoms, lambda: self._native(op, args, geoms))
         return self._native(op, args, geoms)
@@ -81,6 +83,8 @@ class NpuBackend:
         dests: tuple[Geometry, ...],
         inplace: bool,
     ) -> Callable[..., None]:
+        if _is_nothing(dests):
+            return lambda *_: None
         if not _writable(outs, dests):
             return self._through_copy(op, args, outs)
         if on_host.applies(op, args, outs):
@@ -143,6 +147,19 @@ def _device(args: Sequence[Any], outs: Results) -> Device:
     if outs and outs[0].__class__ is Geometry:
         return outs[0].device
     return next(a._geom.device for a in args if isinstance(a, Tensor))
+
+
+def _is_nothing(geoms: Sequence[Geometry]) -> bool:
+    """Whether results have no elements: some operators refuse what leads to none."""
+    return bool(geoms) and not any(g.numel for g in geoms)
+
+
+def _allocated(geoms: tuple[Geometry, ...]) -> Callable[..., Any]:
+    def run(*_: Any) -> Any:
+        results = tuple([memory.allocate(g) for g in geoms])
+        return results if len(results) > 1 else results[0]
+
+    return run
 
 
 def _writable(outs: Sequence[Any], dests: Sequence[Geometry]) -> bool:

@@ -12,6 +12,9 @@ q, k, v = o(2, 6, 48).view(2, 6, 3, 2, 8).permute(2, 0, 3, 1, 4); A(q, k, v).str
 q = o(2, 1, 6, 8).expand(2, 3, 6, 8); A(q, q, q).stride()
 A(p[:, :, :2], p, t.arange(16.0).view(1, 2, 2, 4))
 A(p, p, p, dropout_p=-0.5)
+M = t.nn.MultiheadAttention(4, 2); M(*[o(2, 0, 4)] * 3)[1].shape
+M = t.nn.MultiheadAttention(4, 2); M(*[o(2, 0, 4)] * 3, need_weights=False)[0].shape
+t.nn.TransformerEncoderLayer(4, 2, batch_first=True).eval()(o(0, 2, 4)).shape
 A(p[..., :0], p[..., :0], p)
 A(p.long(), p.long(), p.long())
 A(p[0, 0, 0], p.double(), p)

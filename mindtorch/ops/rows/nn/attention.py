@@ -409,11 +409,12 @@ def multi_head_attention_forward(
         spread = padding.reshape(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
         spread = spread.reshape(batch * num_heads, 1, source)
         mask = spread if mask is None else mask + spread
-    out, attention = _attend(q, k, v, mask, dropout_p if training else 0.0, need_weights, batch)
-    out = out.reshape(length * batch, embed)
-    out = aten.linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    sizes = batch, num_heads
+    out, attention = _attend(q, k, v, mask, dropout_p if training else 0.0, need_weights, sizes)
+    out = aten.linear(out.reshape(length * batch, embed), out_proj_weight, out_proj_bias)
+    out = out.reshape(length, batch, out.size(-1))
     if attention is not None:
-        attention = attention.reshape(batch, num_heads, length, -1)
+        attention = attention.reshape(batch, num_heads, *attention.shape[1:])
         attention = attention.mean(1) if average_attn_weights else attention
     if batched:
         return out, attention
@@ -502,15 +503,16 @@ def _heads(x: Tensor, static: Tensor | None, name: str, count: int, head: int) -
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, need_weights: bool, batch: int
-) -> tuple[Any, Any]:
-    """q `[N h, L, d]`, k and v `[N h, S, d]`, an additive mask → output `[L, N h, d]` or
-    `[L, N, h, d]`, weights or None."""
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, need_weights: bool,
+    sizes: tuple[int, int],
+) -> tuple[Any, Any]:  # fmt: skip
+    """q `[N h, L, d]`, k and v `[N h, S, d]`, an additive mask, `sizes` (N, h) → output
+    `[L, N h, d]` or `[L, N, h, d]`, weights or None."""
     if not need_weights:
-        q, k, v = (x.reshape(batch, -1, *x.shape[1:]) for x in (q, k, v))
+        q, k, v = (x.reshape(*sizes, *x.shape[1:]) for x in (q, k, v))
         if mask is not None:
             one = mask.size(0) == 1
-            mask = mask.unsqueeze(0) if one else mask.reshape(batch, -1, *mask.shape[1:])
+            mask = mask.unsqueeze(0) if one else mask.reshape(*sizes, *mask.shape[1:])
         attend = OPS["scaled_dot_product_attention"].entry("function")  # as profilers see it
         return attend(q, k, v, mask, p).permute(2, 0, 1, 3), None
     scaled = q * math.sqrt(1.0 / q.size(-1))
