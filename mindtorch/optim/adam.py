@@ -7,10 +7,12 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
+from .._tensor.types import Number
 from ._checks import advance, check_betas, check_kinds, check_lr, check_positive, count, pick, zeros
+from ._functional_forms import step_of_lists
 from .optimizer import Group, Optimizer, ParamsT
 
-__all__ = ["Adam", "AdamW"]
+__all__ = ["Adam", "AdamW", "adam"]
 
 
 class Adam(Optimizer):
@@ -117,3 +119,25 @@ class AdamW(Adam):
         super().__setstate__(state)
         for group in self.param_groups:  # checkpoints of older versions do not say it
             group["decoupled_weight_decay"] = True
+
+
+def adam(
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None,
+    capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+    grad_scale: Tensor | None = None, found_inf: Tensor | None = None, has_complex: bool = False,
+    decoupled_weight_decay: bool = False, *, amsgrad: bool, beta1: float, beta2: float, lr: Number,
+    weight_decay: float, eps: float, maximize: bool,
+) -> None:  # fmt: skip
+    """One step of Adam, as a function of lists; RuntimeError for steps that are no tensors."""
+    group = {"betas": (beta1, beta2), "lr": lr, "weight_decay": weight_decay, "eps": eps,
+             "amsgrad": amsgrad, "maximize": maximize,
+             "decoupled_weight_decay": decoupled_weight_decay}  # fmt: skip
+    states = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "max_exp_avg_sq": max_exp_avg_sqs,
+              "step": state_steps}  # fmt: skip
+    step_of_lists(Adam, params, grads, states, group)
+
+
+def adamw(*lists: Any, **options: Any) -> None:
+    """One step of AdamW: of adam, with the decay of weights apart from gradients."""
+    adam(*lists, **{**options, "decoupled_weight_decay": True})

@@ -63,7 +63,7 @@ class Optimizer(HookedOptimizer):
     sparse_refusal: str | None = "does not support sparse gradients"
     refuses_complex = False
     later_options: tuple[str, ...] = ()
-    _later: ClassVar[dict[str, bool | None]] = {"foreach": None, "fused": None}
+    _later: ClassVar[dict[str, Any]] = {"foreach": None, "fused": None}
     # What a captured step needs on a device, as the error for one on the CPU lists it.
     capturable_tensors = "params and state_steps"
     capturable_devices: ClassVar = ["cuda", "xpu", "hpu", "privateuseone", "xla"]

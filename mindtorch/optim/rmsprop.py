@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
@@ -15,6 +15,7 @@ class RMSprop(Optimizer):
     """p -= lr · g / (sqrt(mean of g²) + eps), optionally centered and with momentum."""
 
     later_options = ("centered", "momentum")
+    _later: ClassVar[dict[str, Any]] = {"foreach": None, "momentum": 0}
 
     def __init__(
         self,

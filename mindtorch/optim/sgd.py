@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ._checks import check_kinds, check_lr, check_positive, directed, pick
+from ._functional_forms import step_of_lists
 from .optimizer import Group, Optimizer, ParamsT
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(Optimizer):
     """p -= lr · v, v = momentum · v + (1 - dampening) · g."""
 
     sparse_refusal = None
-    _later: ClassVar[dict[str, bool | None]] = {"foreach": None}
+    _later: ClassVar[dict[str, Any]] = {"foreach": None}
 
     def __init__(
         self,
@@ -53,3 +54,18 @@ class SGD(Optimizer):
                 velocity.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
             grad = grad.add(velocity, alpha=momentum) if group["nesterov"] else velocity
         p.add_(grad, alpha=-group["lr"])
+
+
+def sgd(
+    params: list[Tensor], d_p_list: list[Tensor], momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False, foreach: bool | None = None, fused: bool | None = None,
+    grad_scale: Tensor | None = None, found_inf: Tensor | None = None, *, weight_decay: float,
+    momentum: float, lr: Number, dampening: float, nesterov: bool, maximize: bool,
+) -> None:  # fmt: skip
+    """One step of SGD, as a function of lists; the list of momenta gets those that are new."""
+    group = {"weight_decay": weight_decay, "momentum": momentum, "lr": lr, "dampening": dampening,
+             "nesterov": nesterov, "maximize": maximize}  # fmt: skip
+    states = {"momentum_buffer": momentum_buffer_list}
+    results = step_of_lists(SGD, params, d_p_list, states, group)
+    if momentum != 0:
+        momentum_buffer_list[:] = [state["momentum_buffer"] for state in results]

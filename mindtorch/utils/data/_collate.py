@@ -14,7 +14,7 @@ import mindtorch
 
 from ..._tensor.tensor import Tensor
 
-_REFUSAL = (
+default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
 
@@ -35,7 +35,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | N
         return type(first)(*(collate(field, collate_fn_map=collate_fn_map) for field in fields))
     if isinstance(first, Sequence):
         return _sequence(batch, first, collate_fn_map)
-    raise TypeError(_REFUSAL.format(type(first)))
+    raise TypeError(default_collate_err_msg_format.format(type(first)))
 
 
 def _mapping(batch: Sequence[Any], first: Any, functions: Mapping[Any, CollateFn] | None) -> Any:
@@ -85,7 +85,7 @@ def _arrays(
     batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None
 ) -> Tensor:
     if batch[0].dtype.kind in "SUOV":
-        raise TypeError(_REFUSAL.format(batch[0].dtype))
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([mindtorch.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
 
 

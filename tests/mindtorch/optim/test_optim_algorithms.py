@@ -1,5 +1,6 @@
 """Every optimizer makes torch's steps and keeps torch's state."""
 
+import importlib
 import sys
 from typing import Any
 
@@ -279,3 +280,33 @@ def test_wolfe_searches_take_torchs_points(kwargs: dict[str, Any]) -> None:
         return points
 
     assert run_of(mindtorch) == run_of(torch)
+
+
+def test_steps_of_lists_and_old_states_are_those_of_torch() -> None:
+    def run_of(t: Any) -> list[Any]:
+
+        adam = importlib.import_module(f"{t.__name__}.optim.adam").adam
+        sgd = importlib.import_module(f"{t.__name__}.optim.sgd").sgd
+        lists = [[t.arange(3.0)], [t.ones(3)], [t.zeros(3)], [t.zeros(3)], [t.zeros(3)]]
+        options = {"beta1": 0.9, "beta2": 0.99, "lr": 0.1, "eps": 1e-8, "weight_decay": 0.1}
+        adam(*lists, [t.tensor(1.0)], amsgrad=True, maximize=True, **options)
+        momenta, p = [None], t.ones(3)
+        sgd([p], [t.arange(3.0)], momenta, weight_decay=0.1, momentum=0.9, lr=0.1, dampening=0.0,
+            nesterov=True, maximize=False)  # fmt: skip
+        told: list[Any] = [[x.tolist() for x in values] for values in lists]
+        told += [p.tolist(), momenta[0].tolist()]
+        try:
+            adam(*lists, [0], amsgrad=True, maximize=True, **options)
+        except RuntimeError as error:
+            told.append(str(error))
+        own = type("Own", (t.optim.Optimizer,), {})([t.ones(2)], {"lr": 1.0})
+        own.load_state_dict(own.state_dict())
+        own.load_state_dict(own.state_dict())
+        for optimizer in (own, t.optim.SGD([t.ones(2)]), t.optim.RMSprop([t.ones(2)])):
+            state = optimizer.state_dict()
+            state["param_groups"][0] = {"params": [0], "lr": 5.0}
+            optimizer.load_state_dict(state)
+            told += [repr(optimizer), optimizer.defaults]
+        return told
+
+    assert str(run_of(mindtorch)) == str(run_of(torch))
