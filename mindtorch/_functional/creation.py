@@ -158,6 +158,20 @@ def from_array(array: Array) -> Tensor:
     return adopt(geom, array)
 
 
+def copied(
+    data: Tensor, dtype: Dtype | None, device: DeviceLike, requires_grad: bool, name: str
+) -> Tensor:
+    """A copy, with a warning of the function called `name` that was asked for it."""
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use"
+        " sourceTensor.detach().clone() or"
+        f" sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor).",
+        UserWarning,
+        stacklevel=3,
+    )
+    return finish(aten.to(data.detach(), device, dtype, copy=True), requires_grad)
+
+
 @surface(method=False)
 @parsed()
 def tensor(
@@ -174,16 +188,7 @@ def tensor(
     if pin_memory is not False:
         refuse_options(None, pin_memory)
     if isinstance(data, Tensor):
-        warnings.warn(
-            "To copy construct from a tensor, it is recommended to use"
-            " sourceTensor.detach().clone() or"
-            " sourceTensor.detach().clone().requires_grad_(True), rather than"
-            " torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
-        )
-        result = aten.to(data.detach(), device or data.device, dtype, copy=True)
-        return finish(result, requires_grad)
+        return copied(data, dtype, device or data.device, requires_grad, "torch.tensor")
     array = array_of(data, dtype)
     target = resolve(device)
     if target.type == "meta":

@@ -18,6 +18,7 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.rules import NUMBERS, laid_out
 from .creation import (
+    copied,
     empty,
     empty_strided,
     finish,
@@ -134,6 +135,11 @@ def _new(make: Callable[..., Any], name: str) -> None:
                 return cast("Tensor", result)
         geom = self._geom
         place = {"dtype": dtype or geom.dtype, "device": device or geom.device}
+        source = size[0] if make is tensor and len(size) == 1 else None
+        plainly = isinstance(place["dtype"], Dtype) and kwargs.keys() <= {"requires_grad"}
+        if isinstance(source, Tensor) and plainly:
+            wants = bool(kwargs.get("requires_grad", False))
+            return copied(source, place["dtype"], place["device"], wants, "tensor.new_tensor")
         try:
             return plain(*size, **place, **kwargs)
         except SIGNS:

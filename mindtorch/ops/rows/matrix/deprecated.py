@@ -499,7 +499,7 @@ def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
         x = aten.to(x, dt.int64)
     one = aten.ones_like(aten.unsqueeze(x, -1))
     steps = aten.expand(aten.unsqueeze(x, -1), (*x.shape, count - 1))
-    return aten.cumprod(aten.cat([one, steps], -1), -1)
+    return aten.cat([one, aten.cumprod(steps, -1)], -1)
 
 
 composite(
