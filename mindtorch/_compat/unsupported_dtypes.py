@@ -102,108 +102,23 @@ def _float8_kernels() -> dict[str, str]:
 
 
 # What torch's cpu has of the kernels that refuse float8, for pairs of halves.
-_OF_PAIRS = frozenset(
-    [
-        "abs",
-        "add",
-        "addcmul",
-        "diff",
-        "eq",
-        "index_fill",
-        "isclose",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "masked_fill",
-        "mul",
-        "ne",
-        "neg",
-        "nonzero",
-        "sgn",
-        "sub",
-        "tril",
-        "triu",
-        "where",
-    ]
-)
+_OF_PAIRS_NAMES = """
+    abs add addcmul diff eq index_fill isclose isfinite isinf isnan masked_fill mul ne neg
+    nonzero sgn sub tril triu where
+"""
+_OF_PAIRS = frozenset(_OF_PAIRS_NAMES.split())
 # And what it lacks of them for unsigned integers.
-_NOT_OF_UNSIGNED = frozenset(
-    [
-        "_prelu_kernel",
-        "add",
-        "addcmul",
-        "amax",
-        "amin",
-        "argmax.along",
-        "argmin.along",
-        "binary_cross_entropy",
-        "bmm",
-        "bitwise_left_shift",
-        "bitwise_not",
-        "bitwise_right_shift",
-        "cholesky_inverse",
-        "cholesky_solve",
-        "clamp_max.Tensor",
-        "clamp_min.Tensor",
-        "cummax",
-        "cummin",
-        "elu",
-        "floor_divide",
-        "fmod",
-        "frac",
-        "gather",
-        "gcd",
-        "ge",
-        "gelu",
-        "geqrf",
-        "gt",
-        "hardshrink",
-        "hardswish",
-        "hardtanh",
-        "heaviside",
-        "huber_loss",
-        "hypot",
-        "igamma",
-        "igammac",
-        "kthvalue",
-        "lcm",
-        "le",
-        "leaky_relu",
-        "logaddexp",
-        "logaddexp2",
-        "logical_and",
-        "logical_not",
-        "logical_or",
-        "logical_xor",
-        "lt",
-        "max",
-        "maximum",
-        "median",
-        "min",
-        "minimum",
-        "mish",
-        "mse_loss",
-        "nanmedian",
-        "neg",
-        "nextafter",
-        "nonzero",
-        "pow",
-        "pow.Scalar",
-        "relu",
-        "remainder",
-        "scatter.src",
-        "scatter_add",
-        "sgn",
-        "sign",
-        "silu",
-        "smooth_l1_loss",
-        "softplus",
-        "softshrink",
-        "sub",
-        "threshold",
-        "topk",
-    ]
-)
+_NOT_OF_UNSIGNED_NAMES = """
+    _prelu_kernel add addcmul amax amin argmax.along argmin.along binary_cross_entropy bmm
+    bitwise_left_shift bitwise_not bitwise_right_shift cholesky_inverse cholesky_solve
+    clamp_max.Tensor clamp_min.Tensor cummax cummin elu floor_divide fmod frac gather gcd ge
+    gelu geqrf gt hardshrink hardswish hardtanh heaviside huber_loss hypot igamma igammac
+    kthvalue lcm le leaky_relu logaddexp logaddexp2 logical_and logical_not logical_or
+    logical_xor lt max maximum median min minimum mish mse_loss nanmedian neg nextafter nonzero
+    pow pow.Scalar relu remainder scatter.src scatter_add sgn sign silu smooth_l1_loss softplus
+    softshrink sub threshold topk
+"""
+_NOT_OF_UNSIGNED = frozenset(_NOT_OF_UNSIGNED_NAMES.split())
 
 
 def refuse_stored(name: str, args: Sequence[object]) -> None:

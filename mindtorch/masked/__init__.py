@@ -24,20 +24,32 @@ from .reductions import (
     sum,
     var,
 )
+from .tensors import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
 
 load()
 
 __all__ = [
-    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp",
-    "logsumexp", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum",
+    "MaskedTensor",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "as_masked_tensor",
+    "cumprod",
+    "cumsum",
+    "is_masked_tensor",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "masked_tensor",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
     "var",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"):
-        raise AttributeError(
-            f"module 'mindtorch.masked' has no attribute '{name}': tensors with masks are a torch"
-            " prototype that is absent here; pass mask= to the functions of this module"
-        )
-    raise AttributeError(f"module 'mindtorch.masked' has no attribute '{name}'")

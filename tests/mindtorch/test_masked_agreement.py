@@ -44,9 +44,36 @@ def test_masked_norms_are_torchs():
     agree(lambda lib, x, mask: lib.masked.normalize(x, 2.0, 1, mask=mask))
 
 
-def test_masked_tensors_are_refused_by_name():
-    with pytest.raises(AttributeError, match="pass mask= to the functions"):
-        mindtorch.masked.masked_tensor  # noqa: B018
+MASKED = """
+m, m + m, m * 2, 1 + m, m - 1, m > 1, -m, m.sin(), m.to_tensor(0), m.get_data(), m.get_mask(), m.shape
+m.sum(), m.sum(1), m.mean(0), m.amax(1), m.prod(), m.std(1), m.all(), m.argmax(1), m.sum((0, 1))
+m[0], m[:, 1], m.t(), m.reshape(-1), m.unsqueeze(0), t.cat([m, m]), t.stack([m, m]).shape
+m.softmax(1), m.add_(1), m.clone(), m.double(), t.where(m.get_mask(), m, m), m[0, 0].item()
+m + M(m.get_data(), m.get_mask() | True)
+M([1.0], m.get_mask())
+M(m.get_data(), m.get_data())
+M(m.get_data(), m.get_mask()[0])
+M(m.get_data(), m.get_mask()[:, 1:])
+M(m.get_data() * 1j, m.get_mask())
+m.cumsum(0)
+[x := M(m.get_data(), m.get_mask(), True), x.exp().sum().backward(), x.grad]
+[x := t.ones(2, 3, requires_grad=True), (A(x, m.get_mask()) * 3).sum().backward(), x.grad]
+""".strip().split("\n")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("line", MASKED)
+def test_masked_tensors_are_torchs(line):
+    said = []
+    for lib in (torch, mindtorch):
+        mask = lib.tensor([[True, False, True], [False, False, True]])
+        make, join = lib.masked.masked_tensor, lib.masked.as_masked_tensor
+        names = {"t": lib, "m": make(lib.arange(6.0).reshape(2, 3), mask), "M": make, "A": join}
+        try:
+            said.append(repr(eval(line, names)).replace("mindtorch.", "torch."))
+        except Exception as error:
+            said.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+    assert said[1] == said[0]
 
 
 WINDOWS = {"exponential": {"tau": 2.0}, "gaussian": {"std": 2.0}, "general_cosine":
