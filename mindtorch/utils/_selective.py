@@ -32,6 +32,8 @@ _ON_HOST = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLO
 class SelectiveCheckpointContext:
     """What a policy is told beside the operator and its arguments."""
 
+    __module__ = "mindtorch.utils.checkpoint"
+
     def __init__(self, *, is_recompute: bool, op_output: object = None) -> None:
         self.is_recompute = is_recompute
         self.op_output = op_output

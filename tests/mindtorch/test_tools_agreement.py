@@ -410,3 +410,20 @@ def test_wrong_calls_for_eigenpairs_are_refused():
             text=size == (12, 12),
         )
     agree(lambda t: t.lobpcg(t.eye(12), X=t.ones(11, 2)), text=False)
+
+
+def test_measurements_are_torchs_by_name_and_figures():
+    def run(t):
+        b = importlib.import_module(f"{t.__name__}.utils.benchmark")
+        spec = b.TaskSpec("x", "pass", label="L", sub_label="s", description="d")
+        m = b.Measurement(1, [1e-3] * 4, spec)
+        refusals = []
+        for language in ("java", 3):
+            try:
+                b.Timer("x", language=language)
+            except ValueError as error:
+                refusals.append(str(error))
+        kinds = [c.__module__.partition(".")[2] for c in (b.Measurement, b.Timer, b.Compare)]
+        return refusals, kinds, str(b.Compare([m])), [b.trim_sigfig(v, 2) for v in (0.0123, 1234.5)]
+
+    agree(run)

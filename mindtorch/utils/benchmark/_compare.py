@@ -25,6 +25,8 @@ class Colorize(enum.Enum):
 class Compare:
     """Measurements as tables, one for each label; ValueError for what is not a Measurement."""
 
+    __module__ = "mindtorch.utils.benchmark.utils.compare"
+
     def __init__(self, results: Iterable[Measurement]):
         self._results: list[Measurement] = []
         self.extend_results(results)

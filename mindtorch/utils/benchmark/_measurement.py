@@ -183,3 +183,6 @@ def trim_sigfig(x: float, n: int) -> float:
 def ordered_unique(elements: Iterable[V]) -> list[V]:
     """Each element once, where it came first."""
     return list(dict.fromkeys(elements))
+
+
+TaskSpec.__module__ = Measurement.__module__ = "mindtorch.utils.benchmark.utils.common"

@@ -47,6 +47,8 @@ class Timer:
     ValueError for a statement that is not Python.
     """
 
+    __module__ = "mindtorch.utils.benchmark.utils.timer"
+
     def __init__(
         self, stmt: str = "pass", setup: str = "pass", global_setup: str = "",
         timer: Callable[[], float] = timer, globals: dict[str, Any] | None = None,
@@ -55,6 +57,8 @@ class Timer:
     ):  # fmt: skip
         if not isinstance(stmt, str):
             raise ValueError("Currently only a `str` stmt is supported.")
+        if language not in (*Language, "py", "python", "cpp", "c++"):
+            raise ValueError(f"Invalid language `{language}`.")
         if language not in (Language.PYTHON, "py", "python"):
             raise ValueError(f"Timer: statements are Python, not {language}")
         if global_setup:
