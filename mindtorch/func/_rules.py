@@ -166,6 +166,13 @@ def repeat(op: Op, level: int, size: int, self: BatchedTensor, repeats: Sequence
     return aten.repeat(_ranked(self, len(repeats)), (1, *repeats))
 
 
+@rule("_unfold_grad")
+def unfold_grad(
+    op: Op, level: int, size: int, grad: BatchedTensor, sizes: Sequence[int], dim: int, *rest: int
+) -> Result:
+    return op.entry("aten")(grad._value, (size, *sizes), dim + 1, *rest) if sizes else None
+
+
 @rule("roll")
 def roll(
     op: Op, level: int, size: int, self: BatchedTensor, shifts: Sequence[int], dims: Sequence[int]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from ...samples import Arg, calls
 from ...samples import views as view_samples
+from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
 
 
@@ -187,13 +189,42 @@ op(
     summary="A view of windows of `size` along `dimension`: `[*, windows, *, size]`.",
     infer=_unfold,
     grad={
-        "self": lambda grad, self_geom, dimension, size, step: aten._scatter_view(
-            grad, self_geom.fresh(), _unfold(self_geom.fresh(), dimension, size, step)
+        "self": lambda grad, self_geom, dimension, size, step: aten._unfold_grad(
+            grad, self_geom.shape, wrap_dim(dimension, self_geom.ndim), size, step
         )
     },
     samples=view_samples(((5, 3), 0, 2, 1), ((6,), 0, 2, 2)),
     tolerance="exact",
     surface="method",
+)
+
+
+def _refolded(grad: Tensor, sizes: tuple[int, ...], dim: int, size: int, step: int) -> Tensor:
+    whole = grad._geom.fresh(tuple(sizes))
+    result: Tensor = aten._scatter_view(grad, whole, _unfold(whole, dim, size, step))
+    return result
+
+
+def _refolds(args: dict[str, Any]) -> bool:
+    """Whether aclnnUnfoldGrad takes the call: its document's dtypes and ranks."""
+    return _is_short(args) and args["size"] > 0 and 0 < len(args["sizes"]) < 8
+
+
+_is_short = in_dtypes("grad", *SHORT_FLOATS)
+op(
+    "_unfold_grad(Tensor grad, int[] sizes, int dim, int size, int step) -> Tensor",
+    infer=lambda grad, sizes, dim, size, step: grad.fresh(tuple(sizes)),
+    aclnn=call("aclnnUnfoldGrad", "grad", "sizes", "dim", "size", "step", "out", when=_refolds),
+    lower=_refolded,
+    grad={"grad": lambda grad, dim, size, step: aten.unfold(grad, dim, size, step)},
+    samples=calls(
+        (Arg((4, 3, 2)), (5, 3), 0, 2, 1),
+        (Arg((2, 2), "float64"), (7,), 0, 2, 3),
+        (Arg((2, 3, 3)), (2, 5), 1, 3, 1),
+    ),
+    oracle=lambda torch: torch.ops.aten.unfold_backward,
+    tolerance="accumulated",
+    surface="none",
 )
 
 
