@@ -161,10 +161,18 @@ def npu(self: Tensor, device: DeviceLike | None = None, non_blocking: bool = Fal
     return _convert(self, None, target, False, None)
 
 
-@surface(function=False, internal=False)
-def cuda(self: Tensor, *_: object, **__: object) -> Tensor:
-    """Refused, as by a torch without CUDA."""
-    raise AssertionError("Torch not compiled with CUDA enabled")
+def _refused(kind: str) -> Callable[..., Tensor]:
+    def move(self: Tensor, device: Any = None, *_: object, **__: object) -> Tensor:
+        return to(self, f"{kind}:{device}" if isinstance(device, int) else device or kind)
+
+    move.__name__, move.__doc__ = kind, f"Refused, as by a torch without {kind.upper()}."
+    return surface(function=False, internal=False)(move)
+
+
+cuda = _refused("cuda")
+ipu = _refused("ipu")
+mtia = _refused("mtia")
+xpu = _refused("xpu")
 
 
 @surface(function=False, internal=False)

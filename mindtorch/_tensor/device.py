@@ -185,10 +185,19 @@ def resolve(value: DeviceLike | None) -> device:
 STANDING_IN: dict[str, str] = {}
 
 
+_OF_MTIA = (
+    ". Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in your python src"
+    " file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!"
+)
+
+
 def _refuse(target: device) -> None:
-    """AssertionError as by a torch without CUDA or XPU; RuntimeError for other devices."""
-    if target.type in ("cuda", "xpu"):
-        raise AssertionError(f"Torch not compiled with {target.type.upper()} enabled")
+    """AssertionError as by a torch without CUDA, MTIA or XPU; RuntimeError for other devices."""
+    if target.type in ("cuda", "mtia", "xpu"):
+        more = _OF_MTIA if target.type == "mtia" else ""
+        raise AssertionError(f"Torch not compiled with {target.type.upper()} enabled{more}")
+    if target.type == "ipu":
+        raise RuntimeError("PyTorch is not linked with support for ipu devices")
     raise RuntimeError(f"{target}: mindtorch has no such device; it has {', '.join(TYPES)}")
 
 

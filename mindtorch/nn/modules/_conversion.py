@@ -146,7 +146,19 @@ class Conversion:
 
     def cuda(self, device: Device | str | int | None = None) -> Self:
         """Moves to a CUDA device; this library has none, so the core's error says so."""
-        return self._apply(lambda t: t.to(_indexed("cuda", device)))
+        return self._apply(lambda t: t.cuda(device))
+
+    def ipu(self, device: Device | str | int | None = None) -> Self:
+        """Refused, as by a torch without IPU; what has no tensors is given back."""
+        return self._apply(lambda t: t.ipu(device))
+
+    def mtia(self, device: Device | str | int | None = None) -> Self:
+        """Refused, as by a torch without MTIA; what has no tensors is given back."""
+        return self._apply(lambda t: t.mtia(device))
+
+    def xpu(self, device: Device | str | int | None = None) -> Self:
+        """Refused, as by a torch without XPU; what has no tensors is given back."""
+        return self._apply(lambda t: t.xpu(device))
 
     def share_memory(self) -> Self:
         """Moves tensors to shared memory where the core offers it."""
