@@ -134,12 +134,13 @@ def _new(make: Callable[..., Any], name: str) -> None:
             if result is not NotImplemented:
                 return cast("Tensor", result)
         geom = self._geom
-        place = {"dtype": dtype or geom.dtype, "device": device or geom.device}
         source = size[0] if make is tensor and len(size) == 1 else None
-        plainly = isinstance(place["dtype"], Dtype) and kwargs.keys() <= {"requires_grad"}
+        kind, where = dtype or geom.dtype, device or geom.device
+        place = {"dtype": kind, "device": where}
+        plainly = isinstance(kind, Dtype) and kwargs.keys() <= {"requires_grad"}
         if isinstance(source, Tensor) and plainly:
             wants = bool(kwargs.get("requires_grad", False))
-            return copied(source, place["dtype"], place["device"], wants, "tensor.new_tensor")
+            return copied(source, kind, where, wants, "tensor.new_tensor")
         try:
             return plain(*size, **place, **kwargs)
         except SIGNS:
