@@ -109,9 +109,12 @@ class MaskedTensor(Tensor):
     def grad(self, value: MaskedTensor | None) -> None:
         self._masked_data.grad = None if value is None else value._masked_data
 
-    def backward(self, gradient: Tensor | None = None, *more: bool, **options: bool | None) -> None:
+    def backward(
+        self, gradient: Tensor | None = None, retain_graph: bool | None = None,
+        create_graph: bool = False, inputs: Any = None,
+    ) -> None:  # fmt: skip
         """Gradients of what led here."""
-        self._masked_data.backward(_data_of(gradient), *more, **options)
+        self._masked_data.backward(_data_of(gradient), retain_graph, create_graph, inputs)
 
     def __getitem__(self, key: Any) -> MaskedTensor:
         return _make(self._masked_data[key], self._masked_mask[key])
