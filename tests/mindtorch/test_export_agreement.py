@@ -436,3 +436,37 @@ def test_nodes_of_containers_are_registered_and_refused_as_in_torch():
         return said
 
     assert run(mindtorch) == run(torch)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_programs_are_taken_apart_into_their_modules_as_in_torch():
+    def outcome(lib):
+        class Scaled(lib.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = lib.nn.Linear(4, 4)
+                self.scale = lib.nn.Parameter(lib.ones(4))
+
+            def forward(self, x, y):
+                return self.layer(x) + y * self.scale, x.split(2)
+
+        class Twice(lib.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Scaled()
+                self.rest = lib.nn.Sequential(lib.nn.LayerNorm(4), lib.nn.ReLU())
+                self.register_buffer("shift", lib.ones(4))
+
+            def forward(self, x, *, y):
+                a, (b, _) = self.inner(x, y)
+                a, _ = self.inner(a, self.shift)
+                return {"sum": self.rest(a) + b.sum()}
+
+        module, x = Twice(), lib.ones(4, 4)
+        apart = lib.export.unflatten(lib.export.export(module, (x,), {"y": x}))
+        same = lib.allclose(apart(x, y=x)["sum"], module(x, y=x)["sum"])
+        lines = [str(apart.rest.graph), str(getattr(apart.rest, "0").graph)]
+        apart.rest = lib.nn.Identity()
+        return same, list(apart.state_dict()), lines, apart(x, y=x)["sum"].shape == (4, 4)
+
+    assert outcome(mindtorch) == outcome(torch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,10 @@ from mindtorch.fx.node import Node, Target
 from mindtorch.fx.recorder import Arguments, Keywords, TracedTensor
 from mindtorch.library.symbols import ConstraintViolationError, GuardOnDataDependentSymNode
 from mindtorch.nn import Module
+from mindtorch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 from mindtorch.utils import _pytree as pytree
 from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
@@ -41,17 +46,19 @@ from .graph_signature import (
 from .shapes_check import entries_of
 from .size_search import FixedSize, SizeSearch
 from .sizes import DynamicSizes, places_of
+from .unflatten import UnflattenedModule, unflatten
 
 _NAMES = (
     "Constraint", "CustomDecompTable", "ExportBackwardSignature",
     "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature",
-    "UnflattenedModule", "default_decompositions", "unflatten",
+    "default_decompositions",
 )  # fmt: skip
 _WHY = "mindtorch exports whole graphs alone"
 
 __path__ = __path__  # what is not here is in absent_modules.txt
 __all__ = ["AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "ShapesCollection",
-           "dims", "draft_export", "export", "load", "register_dataclass", "save",
+           "UnflattenedModule", "dims", "draft_export", "export", "load", "register_dataclass",
+           "save", "unflatten",
            *_NAMES]  # fmt: skip
 __getattr__ = refusals("torch.export", _WHY, _NAMES)
 
@@ -71,6 +78,12 @@ class _Recorder(AtenRecorder):
     def __init__(self, sizes: DynamicSizes):
         super().__init__(1 + len(sizes.ranges))
         self.symbols = list(sizes.ranges)
+        self.calls: dict[str, str] = {}  # of modules that run, the outermost first, and classes
+
+    def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
+        node = super().add_node(kind, target, args, kwargs)
+        node.meta["nn_module_stack"] = dict(self.calls)
+        return node
 
     def size_error(self, version: int) -> Exception:
         return FixedSize(self.symbols[version - 1])
@@ -141,12 +154,38 @@ class _Exporter:
             for table, plain in zip(tables, before, strict=True):
                 table.update(plain)
 
+    @contextmanager
+    def _calls(self) -> Iterator[None]:
+        """Inside, the recorder knows which modules run."""
+        paths = {id(m): path for path, m in self.mod.named_modules() if path}
+        counts: Counter[tuple[str, ...]] = Counter()
+        calls = self.recorder.calls
+
+        def enter(module: Module, args: object) -> None:
+            if path := paths.get(id(module)):
+                within = (*calls, path)
+                count = counts[within]
+                counts[within] += 1
+                name = f"{path}@{count}" if count else path
+                calls[name] = type(module).__qualname__
+
+        def leave(module: Module, args: object, result: object) -> None:
+            if id(module) in paths:
+                calls.popitem()
+
+        hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave)
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
     def run(self, in_spec: TreeSpec) -> object:
         """The module's result on traced inputs."""
         args, kwargs = tree_unflatten(self.inputs, in_spec)
         CURRENT.compiling, CURRENT.exporting = CURRENT.compiling + 1, True
         try:
-            with self._state(), self.recorder.inside():
+            with self._state(), self._calls(), self.recorder.inside():
                 return root_call(self.mod, args, kwargs)
         finally:
             CURRENT.compiling, CURRENT.exporting = CURRENT.compiling - 1, False
@@ -287,6 +326,7 @@ def _exported(
         GraphModule(exporter.recorder.root, exporter.recorder.graph),
         ExportGraphSignature(exporter.specs, outputs), _parameters_first(mod),
         exporter.constants, sizes, CallSpec(in_spec, out_spec), (args, words), [*names, *words],
+        [path for path, _ in mod.named_modules() if path],
     )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def decompose(program: ExportedProgram) -> ExportedProgram:
     return ExportedProgram(
         GraphModule(recorder.root, recorder.graph), ExportGraphSignature(list(specs), outputs),
         program.state_dict, program.constants, program.sizes, program.call_spec,
-        program.example_inputs, program.argument_names,
+        program.example_inputs, program.argument_names, program.module_paths,
     )  # fmt: skip
 
 

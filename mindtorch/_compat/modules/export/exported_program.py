@@ -83,11 +83,12 @@ class ExportedProgram:
         self, graph_module: GraphModule, signature: ExportGraphSignature,
         state: Mapping[str, Any], constants: Mapping[str, Tensor], sizes: DynamicSizes,
         call_spec: CallSpec, example: tuple[tuple[Any, ...], dict[str, Any]], names: list[str],
+        module_paths: list[str],
     ):  # fmt: skip
         self.graph_module, self.graph_signature = graph_module, signature
         self.state_dict, self.constants = dict(state), dict(constants)
         self.sizes, self.call_spec, self.example_inputs = sizes, call_spec, example
-        self.argument_names = names
+        self.argument_names, self.module_paths = names, module_paths
 
     @property
     def graph(self) -> Graph:
@@ -191,7 +192,7 @@ def _module_of(program: ExportedProgram, check: bool) -> GraphModule:
     module = GraphModule(root, graph)
     for name in ("train", "eval"):
         module.__dict__[name] = partial(_refuse_mode, name)
-    hook = partial(_check_call, count, names[count:], program.call_spec.in_spec)
+    hook = partial(_check_call, names[count:], program.call_spec.in_spec)
     module.register_forward_pre_hook(hook, with_kwargs=True)
     module.__dict__["_in_spec"] = program.call_spec.in_spec
     module.__dict__["_out_spec"] = program.call_spec.out_spec
@@ -204,18 +205,18 @@ def _refuse_mode(name: str, mode: bool = True) -> NoReturn:
 
 
 def _check_call(
-    count: int, words: list[str], in_spec: TreeSpec, module: Module, args: Sequence[Any],
+    words: list[str], in_spec: TreeSpec, module: Module, args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> None:  # fmt: skip
-    """ValueError for a call without a keyword that the program was exported with, or whose
+    """ValueError for a call with other keywords than the program was exported with, or whose
     arguments lie in other containers."""
-    if not set(words[max(len(args) - count, 0) :]) <= kwargs.keys():
+    if set(words) != kwargs.keys():
         raise ValueError(
             "Ran into a kwarg keyword mismatch: Got the following keywords"
             f" {list(kwargs)} but expected {words}"
         )
-    spec = tree_structure((tuple(args), dict(kwargs)))
-    if not words and not kwargs and spec != in_spec:
+    spec = tree_structure((tuple(args), {word: kwargs[word] for word in words}))
+    if spec != in_spec:
         raise ValueError(
             f"Trying to flatten user inputs with exported input tree spec: \n{in_spec}\nbut"
             f" actually got inputs with tree spec of: \n{spec}.\nPlease check that the inputs have"
