@@ -212,7 +212,7 @@ def _functional(op: Op, args: tuple[Any, ...]) -> CallPlan:
 
 def _look_at_dtype(op: Op, device: Device, geoms: tuple[Any, ...]) -> None:
     if device.type == "cpu":
-        unsupported_dtypes.refuse_stored(op.name, geoms)
+        unsupported_dtypes.refuse_stored(op.name, op.infer, geoms)
     if op.dtypes.unsupported and device.type != "meta":
         unsupported_dtypes.refuse(op.dtypes.unsupported, op.infer, geoms, device.type)
 

@@ -47,6 +47,12 @@ def refuse_meta(name: str) -> NoReturn:
     )
 
 
+def needs_values(error: Exception) -> bool:
+    """Whether a call was refused on meta because its result depends on values."""
+    text = str(error).lower()
+    return "meta tensor" in text or "register_meta" in text
+
+
 # torch's operators whose results have a shape by values, where rows have names of their own.
 DYNAMIC_NAMES = {
     "_unique_dim": "unique_dim", "_unique_rows": "unique_consecutive", "_unique_sorted": "_unique2",

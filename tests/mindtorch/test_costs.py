@@ -80,11 +80,18 @@ def test_the_table_shows_modules_to_a_depth():
     assert "Sequential.0" in counter.get_table()
 
 
-def test_attention_counts_both_products():
-    q, k, v = (mindtorch.ones(2, 4, n, 8) for n in (5, 6, 6))
-    with FlopCounterMode(display=False) as counter:
-        mindtorch.nn.functional.scaled_dot_product_attention(q, k, v)
-    assert counter.get_total_flops() == 2 * (2 * 4 * 5 * 6 * 8) * 2
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_attention_counts_what_torch_counts(dropout):
+    """Both products; nothing for torch's fused kernel of the cpu, which it does not know."""
+
+    def total(library, mode):
+        q, k, v = (library.ones(2, 4, n, 8) for n in (5, 6, 6))
+        with mode(display=False) as counter:
+            library.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+        return counter.get_total_flops()
+
+    expected = 2 * (2 * 4 * 5 * 6 * 8) * 2 if dropout else 0
+    assert total(mindtorch, FlopCounterMode) == total(torch, oracle.FlopCounterMode) == expected
 
 
 def test_a_fused_product_sums_over_its_inner_dimension():

@@ -12,6 +12,7 @@ from aclnn_bindings import (
     AclUnsupportedError,
     MissingSymbolError,
 )
+from mindtorch.ops.rules import needs_values
 
 from ..cases.claims import Claims
 
@@ -33,7 +34,7 @@ def verdict_of(
         if claims.person and error.op in calls:
             return "ERROR", f"no kernel for what {claims.source} declares: {text}"
         return "UNSUPPORTED", text
-    if "is not implemented for NPU" in text or "is not implemented for Meta" in text:
+    if "is not implemented for NPU" in text or needs_values(error):
         return "UNSUPPORTED", text
     if isinstance(error, AclError) and not claims.person and claims.excluded(error.op or ""):
         return "UNSUPPORTED", f"{error.op} is of other products by its document: {text}"
