@@ -57,6 +57,8 @@ def _compare_one(
     trial: Trial, need: Requirement, reference: Golden, i: int, dtype: str, got: Array
 ) -> Result:
     native, expected = reference.native[i], reference.values[i]
+    if dtype == "complex32":
+        return trial.result("SKIP", reason="numpy has no complex numbers of halves to judge by")
     if got.shape != native.shape or dtype != name_of(native):
         reason = (f"result {i}: {dtype}{list(got.shape)} where the reference has "
                   f"{name_of(native)}{list(native.shape)}")  # fmt: skip

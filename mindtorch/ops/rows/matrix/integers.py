@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...._compat.unsupported_dtypes import REFERENCES
 from ...words import *
 
 _CPP_NAMES = {"float32": "float", "float64": "double", "uint8": "unsigned char", "int64": "long"}
@@ -57,7 +58,7 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
 )
 def _weight_int8pack_mm(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
     """`[m, k]` by the transposed int8 `[n, k]`, each column times its scale `[n]`."""
-    floats = (dt.float32, dt.float16, dt.bfloat16)
+    floats = (dt.float32, dt.float16, dt.bfloat16, *[dt.float64] * REFERENCES.active)
     _refuse(
         "_weight_int8pack_mm_cpu : expect ",
         [
@@ -76,5 +77,6 @@ def _weight_int8pack_mm(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
             ),
         ],
     )
-    wide = aten.matmul(aten.to(self, dt.float32), aten.to(mat2, dt.float32).t())
-    return aten.to(wide * aten.to(scales, dt.float32), self.dtype)
+    wide = dt.float64 if self.dtype is dt.float64 else dt.float32
+    product = aten.matmul(aten.to(self, wide), aten.to(mat2, wide).t())
+    return aten.to(product * aten.to(scales, wide), self.dtype)
