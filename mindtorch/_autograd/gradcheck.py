@@ -194,15 +194,15 @@ def _along(
     """vᵀJu by backward and by differences, for the vectors that torch's fast mode draws."""
     words = np.random.RandomState(_SEED & 0xFFFFFFFF)
 
-    def drawn(tensor: Tensor) -> Array:
+    def random_array(tensor: Tensor) -> Array:
         bits = words.randint(0, 1 << 32, tensor.numel(), dtype=np.uint32) & 0xFFFFFF
         vector = bits.astype(np.float64) / (1 << 24)
         return vector / np.linalg.norm(vector)
 
     outs = _outputs(func, arguments)
     leaves = {n: t for n, t in enumerate(arguments) if isinstance(t, Tensor) and t.requires_grad}
-    along = {n: drawn(t) for n, t in leaves.items()}[number]
-    across = {n: drawn(o) for n, o in enumerate(outs) if o.requires_grad}[k]
+    along = {n: random_array(t) for n, t in leaves.items()}[number]
+    across = {n: random_array(o) for n, o in enumerate(outs) if o.requires_grad}[k]
     tensor, out = leaves[number], outs[k]
     weight = aten.to(_tensor(across.reshape(out.shape)), out.device, out.dtype)
     (gradient,) = grad(out, tensor, weight, allow_unused=True)

@@ -9,7 +9,7 @@ from mindtorch_npu.conformance.run.pool import Setup
 from aclnn_bindings.install.library import bundled_simulator
 
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
-PARTS = 36  # the first runs with every change, the others at night
+PARTS = 24  # the first runs with every change, the others at night
 
 
 @pytest.mark.sampled(PARTS)
@@ -22,4 +22,4 @@ def test_kernels_equal_their_references(tmp_path, part):
     )
     results = list(engine.begin(request, path).results())
     assert [(r.case, r.reason) for r in results if r.failing] == []
-    assert len({r.op for r in results if r.verdict == "PASS"}) > 600
+    assert len({r.op for r in results if r.verdict == "PASS"}) > 800

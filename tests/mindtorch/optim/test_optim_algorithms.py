@@ -293,12 +293,12 @@ def test_steps_of_lists_and_old_states_are_those_of_torch() -> None:
         momenta, p = [None], t.ones(3)
         sgd([p], [t.arange(3.0)], momenta, weight_decay=0.1, momentum=0.9, lr=0.1, dampening=0.0,
             nesterov=True, maximize=False)  # fmt: skip
-        told: list[Any] = [[x.tolist() for x in values] for values in lists]
-        told += [p.tolist(), momenta[0].tolist()]
+        results: list[Any] = [[x.tolist() for x in values] for values in lists]
+        results += [p.tolist(), momenta[0].tolist()]
         try:
             adam(*lists, [0], amsgrad=True, maximize=True, **options)
         except RuntimeError as error:
-            told.append(str(error))
+            results.append(str(error))
         own = type("Own", (t.optim.Optimizer,), {})([t.ones(2)], {"lr": 1.0})
         own.load_state_dict(own.state_dict())
         own.load_state_dict(own.state_dict())
@@ -306,7 +306,7 @@ def test_steps_of_lists_and_old_states_are_those_of_torch() -> None:
             state = optimizer.state_dict()
             state["param_groups"][0] = {"params": [0], "lr": 5.0}
             optimizer.load_state_dict(state)
-            told += [repr(optimizer), optimizer.defaults]
-        return told
+            results += [repr(optimizer), optimizer.defaults]
+        return results
 
     assert str(run_of(mindtorch)) == str(run_of(torch))

@@ -194,8 +194,8 @@ class CapturedCall:
         text = tuple((n.op, str(n.target), str(n.args), str(n.kwargs)) for n in graph.nodes)
         shapes = [size for t in inputs for size in t.shape]
         facts, recorder.facts = recorder.facts, None
-        kept_for = None if facts is None else facts.key(self.changing_attributes)
-        versions = self.entries.setdefault((kinds, text, kept_for), [])
+        key = None if facts is None else facts.key(self.changing_attributes)
+        versions = self.entries.setdefault((kinds, text, key), [])
         for fixed, symbols, run in versions:
             if all(s == at or (at is None and s > 1) for s, at in zip(shapes, fixed, strict=True)):
                 self.arguments = with_sizes(inputs, symbols)
