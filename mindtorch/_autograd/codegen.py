@@ -140,7 +140,7 @@ def _materialized(node: OpNode, grads: list[Any]) -> tuple[Any, ...]:
 
 def _attach(node: Any, result: Any, op: Op) -> None:
     """Make `node` the history of each result that can have one."""
-    if result.__class__ is Tensor:
+    if isinstance(result, Tensor):
         if result._geom.dtype.category >= FLOAT:
             result._fn = node
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from heapq import heappop, heappush
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -96,10 +97,22 @@ def run(
         _arrive(pending, heap, node, number, grad)
     before, outer = LOCAL.grad, LOCAL.task
     LOCAL.grad, LOCAL.task = create_graph, GraphTask(roots, needed_nodes, captured)
+    grads = [grad for _, grad in roots]
     try:
-        return _drain(pending, heap, keep_graph, needed_nodes, captured, inputs, accumulating)
+        with _watching(grads) if any(grad.__class__ is not Tensor for grad in grads) else _ALONE:
+            return _drain(pending, heap, keep_graph, needed_nodes, captured, inputs, accumulating)
     finally:
         LOCAL.grad, LOCAL.task = before, outer
+
+
+_ALONE: AbstractContextManager[None] = nullcontext()
+
+
+def _watching(tensors: Sequence[Tensor]) -> AbstractContextManager[None]:
+    """Inside, classes with `__torch_dispatch__` among those of `tensors` see what a mode does."""
+    wrapped = any(map(DOOR["is_wrapper"], tensors))
+    context: AbstractContextManager[None] = DOOR["asking_classes"](0) if wrapped else _ALONE
+    return context
 
 
 def _drain(
@@ -399,8 +412,10 @@ def _root_grad(geom: Geometry, grad: Tensor | None, i: int, tensor: Tensor | Non
                 "grad can be implicitly created only for real scalar outputs but got"
                 f" {geom.dtype!r}"
             )
-        if tensor is not None and MODES.active and LOCAL.dispatches:
-            return DOOR["through_mode"]("ones_like", tensor)
+        if tensor is not None and (MODES.active or tensor.__class__ is not Tensor):
+            with _watching((tensor,)):
+                if MODES.active and LOCAL.dispatches:
+                    return DOOR["through_mode"]("ones_like", tensor)
         ones = OPS["ones"].entry("aten")
         if MODES.active and LOCAL.profilers:
             arguments = geom.shape, geom.dtype, geom.device

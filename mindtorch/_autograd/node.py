@@ -11,6 +11,7 @@ from weakref import ref
 from .._tensor.device import device as Device
 from .._tensor.dtype import FLOAT
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.no_memory import NoMemory
 from .._tensor.slots import NodeSlots, inherit
 from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor, wrap
@@ -139,7 +140,7 @@ class Node(NodeSlots):
             raise RuntimeError(_modified(self, tensor, version, number))
         if number is None:
             return tensor
-        alias = wrap(tensor._geom, tensor._storage) if number else detached(tensor)
+        alias = _alias(tensor) if number else detached(tensor)
         alias._fn = self
         alias._nr = number
         if MODES.active and "_tangent" in vars(tensor):
@@ -253,8 +254,19 @@ def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
         )
     if number is None:
         return (tensor, tensor._storage.value, None)
-    alias = wrap(tensor._geom, tensor._storage) if number else detached(tensor)
+    alias = _alias(tensor) if number else detached(tensor)
     return (alias, tensor._storage.value, number)
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """The same memory without history; a wrapper's is one of its class."""
+    memory: object = tensor._storage
+    if not isinstance(memory, NoMemory):
+        return wrap(tensor._geom, tensor._storage)
+    alias = object.__new__(type(tensor))
+    alias.__dict__.update(tensor.__dict__)
+    alias._geom, alias._storage, alias._fn, alias._base = tensor._geom, tensor._storage, None, None
+    return alias
 
 
 def detached(tensor: Tensor) -> Tensor:

@@ -129,7 +129,7 @@ def fresh_edge(view: Tensor) -> tuple[Node, int] | None:
 
 def track_view(result: Any, mode: str = "no_grad") -> Any:
     """Note on a view that it was made without gradients, which forbids writing to it later."""
-    for out in (result,) if result.__class__ is Tensor else result:
+    for out in (result,) if isinstance(result, Tensor) else result:
         base = out._base
         if base is not None and base._fn is not None and out._geom.dtype.category >= FLOAT:
             out._creation = mode

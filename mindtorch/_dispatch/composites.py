@@ -8,6 +8,7 @@ from typing import Any
 
 from .._autograd.engine import STEPS, PassingStep, steps
 from .._autograd.grad_mode import LOCAL
+from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_row, operator_name
 from ..ops.namespaces import namespace
@@ -158,8 +159,11 @@ def whole_row(op: Op, values: Sequence[Any]) -> Any:
 
 def ask_recorded(call: Call, body: Callable[..., Any], values: Sequence[Any]) -> Any:
     """What a mode makes of an operator; tensors with a history have that of `body`, unseen."""
+    wants_history = LOCAL.grad and any(isinstance(v, Tensor) and v._fn is not None for v in values)
+    if wants_history and SUBCLASS.below:  # wrappers have no values to make one of
+        return body(*values)
     result = ask_operator(*call)
-    if not (LOCAL.grad and any(isinstance(v, Tensor) and v._fn is not None for v in values)):
+    if not wants_history:
         return result
     history = unseen(body, *values)
     several = isinstance(history, Sequence)
@@ -185,7 +189,7 @@ aten.publish("_asked_recorded", _asked_recorded)
 
 def _unbind(self: Tensor, dim: int = 0) -> Any:
     """What goes back through a stack is selected, tensor by tensor."""
-    if LOCAL.node is None or LOCAL.node.op.name != "stack":
+    if getattr(getattr(LOCAL.node, "op", None), "name", "") != "stack":
         return NotImplemented
     return [aten.select(self, dim, i) for i in range(self.shape[dim])]
 

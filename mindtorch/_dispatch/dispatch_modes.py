@@ -14,6 +14,7 @@ from .._tensor.device import device as Device
 from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.subclass import DOOR
+from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_function, call_of_row
 from ..ops.function_schema import Argument
@@ -375,12 +376,10 @@ def ask_of_user(
 def ask_operator(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rule: Callable[..., Any] | None = None
 ) -> Any:
-    if not LOCAL.dispatches:  # in parts of what a class is asked for, or of none
-        kind: Any = next((type(a) for a in args if hasattr(type(a), "_row_call")), None)
-        if kind is not None:
-            return kind.__torch_dispatch__(func, (kind,), args, kwargs)
+    if not LOCAL.dispatches:
         return func(*args, **kwargs)
     modes, excluded, composite = LOCAL.dispatches, LOCAL.exclude, LOCAL.composite
+    below, SUBCLASS.below = SUBCLASS.below, 0
     LOCAL.dispatches, LOCAL.exclude = modes[:-1], excluded | _AUTOGRAD
     LOCAL.composite = False
     try:
@@ -389,3 +388,4 @@ def ask_operator(
         return modes[-1].__torch_dispatch__(func, (), args, kwargs)
     finally:
         LOCAL.dispatches, LOCAL.exclude, LOCAL.composite = modes, excluded, composite
+        SUBCLASS.below = below

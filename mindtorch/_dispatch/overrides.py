@@ -46,7 +46,7 @@ def overriding(args: Iterable[Any], seen: set[int] | None = None) -> list[Any]:
 
     `seen`: lists that were looked through already; one may hold itself.
     """
-    if SUBCLASS.off:
+    if SUBCLASS.off and (SUBCLASS.below or not WRAPPERS):
         return []
     handlers: dict[type, Any] = {}
     for arg in args:
@@ -67,11 +67,28 @@ def overriding(args: Iterable[Any], seen: set[int] | None = None) -> list[Any]:
 
 
 def _overrides(kind: type) -> bool:
+    if kind in WRAPPERS:
+        return not SUBCLASS.below
+    if SUBCLASS.off:
+        return False
     if isinstance(kind, type(Tensor)):
         if getattr(kind, "__torch_function__", _disabled) is not _disabled:
             return True
         return hasattr(kind, "_row_call")
     return kind.__module__ != "builtins" and hasattr(kind, "__torch_function__")
+
+
+# Classes made by `_make_wrapper_subclass`, which see operators by `__torch_dispatch__`.
+WRAPPERS: set[type] = set()
+
+
+def _takes_rows(value: object) -> bool:
+    """Whether a value's class is asked for rows; one with a `__torch_function__` of its own is
+    asked for functions first."""
+    kind = type(value)
+    if kind in WRAPPERS:
+        return bool(SUBCLASS.off) or hasattr(kind, "_ask")
+    return hasattr(kind, "_row_call")
 
 
 def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
@@ -81,7 +98,7 @@ def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
     with `_as_written` says which of them the program gives, and how.
     """
     for kind in kinds:
-        if hasattr(type(kind), "_row_call"):
+        if _takes_rows(kind):
             return kind._row_call(op, form, raw)
     form = "inplace" if form == "augmented" else form
     spelling = getattr(type(kinds[0]), "_as_written", None)
@@ -272,10 +289,10 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
             result = whole_row(op, values)
             return in_c(op, form, values) if result is NotImplemented else result
         return profiled_whole(op, values) if LOCAL.profilers else NotImplemented
-    for kind in kinds:
+    for kind in filter(_takes_rows, kinds):
         if op.base_name in getattr(type(kind), "_composites", ()):
             return kind._row_call(op, form, values)
-    if any(hasattr(type(kind), "_row_call") for kind in kinds):
+    if any(map(_takes_rows, kinds)):
         return NotImplemented
     spelling = getattr(type(kinds[0]), "_as_written", None)
     args, kwargs = spelling(op, form, values) if spelling else _as_composite(op, values)
@@ -515,7 +532,7 @@ def handle_torch_function(
         result = ask(public_api, tuple(type(k) for k in kinds), args, kwargs)
         if result is not NotImplemented:
             return result
-    name = resolve_name(public_api) or _module_name(public_api)
+    name = resolve_name(public_api) or f"{public_api.__module__}.{public_api.__name__}"
     return hand_over(public_api, kinds, args, kwargs, name)
 
 

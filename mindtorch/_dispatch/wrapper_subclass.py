@@ -2,66 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from typing import Any, NoReturn
 
+from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.surface import refuse_class
 from .._tensor.device import device as Device
+from .._tensor.dtype import FLOAT, get_default_dtype
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import get_default_dtype
 from .._tensor.geometry import Size, contiguous_strides, geometry
 from .._tensor.no_memory import NoMemory
 from .._tensor.slots import TensorSlots
-from .._tensor.subclass import disabled_torch_function_impl, showing
+from .._tensor.subclass import DOOR, disabled_torch_function_impl, showing
+from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
-from ..ops.namespaces import namespace
 from ..ops.spec import Op
-from .composites import WHOLE_ROWS
-from .dispatch_modes import in_parts, operator_call
+from ..utils._pytree import tree_leaves
+from .dispatch_modes import TorchDispatchMode
+from .keys import DispatchKey
+from .overrides import EVERY, WRAPPERS, through_mode
 
 
-def _dispatching(cls: Any) -> Callable[[Op, str, Sequence[object]], object]:
-    def call(op: Op, form: str, raw: Sequence[object]) -> object:
-        result = in_parts(op, raw)
-        if result is not NotImplemented:
-            return result
-        end = "_" if form in ("inplace", "augmented") else ""
-        func, args, kwargs = operator_call(op, end, raw)
-        return cls.__torch_dispatch__(func, (cls,), args, kwargs)
+class _Classes(TorchDispatchMode):
+    """The mode below all others in a call with wrappers: it asks the wrappers' classes."""
 
-    return call
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        leaves = tree_leaves((args, kwargs))
+        kinds: tuple[Any, ...] = tuple(dict.fromkeys(type(v) for v in leaves if is_wrapper(v)))
+        if not kinds:
+            return func(*args, **(kwargs or {}))
+        if any(hasattr(kind, "_differentiable") for kind in kinds):
+            LOCAL.exclude &= ~int(DispatchKey.Autograd)  # gradients are those of what it holds
+        for kind in sorted(kinds, key=lambda k: -len(k.__mro__)):
+            result = kind.__torch_dispatch__(func, kinds, args, kwargs or {})
+            if result is not NotImplemented:
+                return result
+        handlers = "".join(f"\n\n  - tensor subclass {kind}" for kind in kinds)
+        raise TypeError(
+            f"Multiple dispatch failed for 'torch.ops.{func}'; all __torch_dispatch__ handlers"
+            f" returned NotImplemented:{handlers}\n\nFor more information, try re-running with"
+            " TORCH_LOGS=not_implemented"
+        )
 
 
-def _asking(cls: Any) -> Callable[..., object]:
+_CLASSES = _Classes()
+
+
+def is_wrapper(value: object) -> bool:
+    """Whether a value is a tensor whose class computes rows."""
+    return type(value) in WRAPPERS
+
+
+@contextmanager
+def asking_classes(below: int = 1) -> Iterator[None]:
+    """Inside, operators with wrappers go to their classes, below autograd and all modes.
+
+    `below`: whether rows take wrappers for the tensors that their geometry says they are.
+    """
+    modes, before = LOCAL.dispatches, SUBCLASS.below
+    MODES.active += 1
+    if _CLASSES not in modes:
+        LOCAL.dispatches = (_CLASSES, *modes)
+    SUBCLASS.below = below
+    try:
+        yield
+    finally:
+        LOCAL.dispatches, SUBCLASS.below = modes, before
+        MODES.active -= 1
+
+
+def _row_call(op: Op, form: str, raw: Sequence[Any]) -> Any:
+    """A row's call with wrappers among its arguments."""
+    if LOCAL.functions:
+        return through_mode(op, form, raw)
+    with asking_classes():
+        if form not in ("inplace", "augmented"):
+            return op.entry("aten")(*raw)
+        named = {a.name: v for a, v in zip(op.schema.args, raw, strict=True) if a.keyword_only}
+        return op.entry("inplace")(*raw[: len(raw) - len(named)], **named)
+
+
+def _ask(
+    func: Callable[..., Any], types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """What stands in place of a `__torch_function__` that is not the class's own."""
-
-    def ask(
-        func: Callable[..., object], types: Sequence[type], args: Sequence[object],
-        kwargs: dict[str, object],
-    ) -> object:  # fmt: skip
-        packet: Any = getattr(namespace("aten"), func.__name__, None)
-        if not hasattr(packet, "default"):  # an operator of Python, made of rows
-            return func(*args, **kwargs)
-        return cls.__torch_dispatch__(packet.default, tuple(types), tuple(args), kwargs)
-
-    return ask
+    with asking_classes():
+        return func(*args, **kwargs)
 
 
-def _detach(self: Tensor) -> object:
-    """`detach` is no row here; the class is asked by torch's name of it."""
-    kind: Any = type(self)
-    return kind.__torch_dispatch__(namespace("aten").detach.default, (kind,), (self,), {})
+def _within(member: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of Tensor, for wrappers: operators in it go to the class."""
 
+    @wraps(member)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        with asking_classes():
+            return member(*args, **kwargs)
 
-def _number(kind: Callable[[Any], object]) -> Callable[[Tensor], object]:
-    """A method that reads the one number: the class is asked for it."""
-
-    def read(self: Tensor) -> object:
-        cls: Any = type(self)
-        operator = namespace("aten")._local_scalar_dense.default
-        return kind(cls.__torch_dispatch__(operator, (cls,), (self,), {}))
-
-    return read
+    return method
 
 
 def _no_list(self: Tensor) -> NoReturn:
@@ -74,11 +115,14 @@ def _no_array(self: Tensor, *, force: bool = False) -> NoReturn:
     raise RuntimeError(".numpy() is not supported for tensor subclasses.")
 
 
-# Methods of Tensor that read values.
-_READS: dict[str, Callable[..., object]] = {
-    "item": _number(lambda value: value), "__bool__": _number(bool), "__float__": _number(float),
-    "__int__": _number(int), "__complex__": _number(complex), "tolist": _no_list,
-    "numpy": _no_array,
+# Methods of Tensor that are no rows.
+_METHODS: dict[str, Any] = {
+    **{name: _within(getattr(Tensor, name)) for name in (
+        "__bool__", "__complex__", "__float__", "__int__", "detach", "item", "new_empty",
+        "new_full", "new_ones", "new_zeros",
+    )},
+    "data": property(_within(Tensor.detach), Tensor.__dict__["data"].fset),
+    "numpy": _no_array, "tolist": _no_list,
 }  # fmt: skip
 
 
@@ -93,39 +137,30 @@ def make_wrapper_subclass(
 ) -> Tensor:  # fmt: skip
     """A tensor of class `cls` without memory (torch.Tensor._make_wrapper_subclass).
 
-    `__torch_dispatch__` of the class is given each row's operator. Gradients are those of the
-    tensors that it wraps: NotImplementedError for `requires_grad`.
+    `__torch_dispatch__` of the class is given each operator, below autograd.
     """
     refuse_class(cls)
     if size is None:
         raise TypeError('_make_wrapper_subclass() missing 1 required positional arguments: "size"')
     if not hasattr(cls, "__torch_dispatch__"):
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
-    if requires_grad:
-        raise NotImplementedError(
-            f"{cls.__name__}: mindtorch records gradients of the tensors that a wrapper holds, not"
-            " of the wrapper; leave out requires_grad"
-        )
-    if "_row_call" not in cls.__dict__:
+    if cls not in WRAPPERS:
         members: dict[str, Any] = {
-            "_row_call": staticmethod(_dispatching(cls)),
-            "_composites": WHOLE_ROWS,
+            "_row_call": staticmethod(_row_call),
+            "_composites": EVERY,
             # Rows ask it, though the class may have switched `__torch_function__` off.
-            "_geom": showing(TensorSlots.__dict__["_geom"]),
+            "_geom": showing(TensorSlots.__dict__["_geom"], "below"),
             "__getattribute__": object.__getattribute__,
             "data_ptr": _no_address if cls.data_ptr is Tensor.data_ptr else cls.data_ptr,
-            "detach": cls.__dict__.get("detach", _detach),
-            "data": cls.__dict__.get("data", property(_detach, Tensor.__dict__["data"].fset)),
         }
-        for name, read in _READS.items():
-            if getattr(cls, name) is getattr(Tensor, name):
-                members[name] = read
+        members.update((n, m) for n, m in _METHODS.items() if getattr(cls, n) is getattr(Tensor, n))
         functions = [c.__dict__.get("__torch_function__") for c in cls.__mro__]
         function = next(filter(None, functions))
         if function in (disabled_torch_function_impl, Tensor.__dict__["__torch_function__"]):
-            members["_ask"] = staticmethod(_asking(cls))
+            members["_ask"] = staticmethod(_ask)
         for name, member in members.items():
             type.__setattr__(cls, name, member)
+        WRAPPERS.add(cls)
     memory: Any = NoMemory("Cannot access data pointer of Tensor that doesn't have storage")
     instance: Tensor = object.__new__(cls)
     where = Device(device or "cpu")
@@ -135,7 +170,10 @@ def make_wrapper_subclass(
     )
     instance._storage = memory
     instance._fn, instance._nr, instance._base = None, 0, None
-    return instance
+    if requires_grad and instance._geom.dtype.category < FLOAT:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return instance.requires_grad_() if requires_grad else instance
 
 
+DOOR.update(is_wrapper=is_wrapper, asking_classes=asking_classes)
 setattr(Tensor, "_make_wrapper_subclass", staticmethod(make_wrapper_subclass))  # noqa: B010

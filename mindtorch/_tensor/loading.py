@@ -13,7 +13,6 @@ from .locks import Lock
 # Modules that publish hand-written functions and methods; rows are published after them.
 SURFACES = (
     "_dispatch.overloads",
-    "_dispatch.wrapper_subclass",
     "_autograd.surface",
     *("_functional." + name for name in (
         "creation", "likes", "conversion", "indexing", "printing", "pickling", "sharing", "queries",
@@ -27,6 +26,7 @@ SURFACES = (
     "_functional.lists",
     "_compat.legacy",
     "_functional.layouts",
+    "_dispatch.wrapper_subclass",
 )  # fmt: skip
 _PACKAGE = __package__.rpartition(".")[0]
 

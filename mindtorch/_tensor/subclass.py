@@ -22,6 +22,7 @@ _LIMIT = 1 << 12
 
 class _SubclassState(threading.local):
     off = 0
+    below = 0  # whether wrappers are the tensors that their geometry says they are
 
 
 LOCAL = _SubclassState()
@@ -64,12 +65,15 @@ def off() -> Iterator[None]:
         LOCAL.off -= 1
 
 
-def showing(slot: Any) -> Any:
-    """The property that a subclass has in place of the slot `_geom`."""
+def showing(slot: Any, state: str = "off") -> Any:
+    """The property that a subclass has in place of the slot `_geom`.
+
+    `state`: that in which its instances are plain tensors.
+    """
 
     def read(self: Any) -> Geometry:
         geom = slot.__get__(self)
-        return geom if LOCAL.off else marked(geom)
+        return geom if getattr(LOCAL, state) else marked(geom)
 
     def write(self: Any, geom: Geometry) -> None:
         slot.__set__(self, plain(geom))

@@ -115,12 +115,79 @@ def test_copies_are_asked_for_what_they_change():
     assert story(mindtorch) == story(torch)
 
 
-def test_a_wrapper_needs_its_method_and_records_no_gradient_of_its_own():
-    with pytest.raises(TypeError, match="must define __torch_dispatch__"):
-        mindtorch.Tensor._make_wrapper_subclass(type("Bare", (mindtorch.Tensor,), {}), (2,))
-    kind = type("Kind", (mindtorch.Tensor,), {"__torch_dispatch__": None})
-    with pytest.raises(NotImplementedError, match="leave out requires_grad"):
-        mindtorch.Tensor._make_wrapper_subclass(kind, (2,), requires_grad=True)
+def test_a_wrapper_needs_its_method_and_a_dtype_of_gradients():
+    for lib in (mindtorch, torch):
+        make = lib.Tensor._make_wrapper_subclass
+        with pytest.raises(TypeError, match="must define __torch_dispatch__"):
+            make(type("Bare", (lib.Tensor,), {}), (2,))
+        kind = type("Kind", (lib.Tensor,), {"__torch_dispatch__": None})
+        with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype"):
+            make(kind, (2,), dtype=lib.int64, requires_grad=True)
+
+
+def logging(lib):
+    tree = lib.utils._pytree
+
+    class Logging(lib.Tensor):
+        """A tensor around another, whose operators are noted; gradients are its own."""
+
+        calls: list[str] = []
+
+        @staticmethod
+        def __new__(cls, inner, requires_grad=False):
+            return lib.Tensor._make_wrapper_subclass(
+                cls, inner.shape, strides=inner.stride(), dtype=inner.dtype,
+                device=inner.device, requires_grad=requires_grad,
+            )  # fmt: skip
+
+        def __init__(self, inner, requires_grad=False):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            cls.calls.append(str(func))
+            args, kwargs = tree.tree_map_only(cls, lambda t: t.inner, (args, kwargs or {}))
+            return tree.tree_map_only(lib.Tensor, cls, func(*args, **kwargs))
+
+    return Logging
+
+
+def gradients(lib):
+    """Types, gradients and operators of backward passes through wrappers."""
+    kind, nn = logging(lib), lib.nn.functional
+    w = kind(lib.arange(6.0).view(3, 2) / 4 - 1, requires_grad=True)
+    x = lib.ones(2, 3, requires_grad=True)
+    for function in (
+        lambda: nn.linear(w, lib.ones(4, 2)).tanh(),
+        lambda: x @ w,
+        lambda: (w * 2).relu()[:, 0],
+        lambda: nn.cross_entropy(w, lib.tensor([0, 1, 1])),
+        lambda: nn.layer_norm(w, (2,)),
+        lambda: nn.gelu(w).softmax(-1).mean(),
+        lambda: w.exp().t().unsqueeze(0),
+        lambda: lib.where(w > 0, w, 0).view(-1),
+    ):
+        w.grad = x.grad = None
+        kind.calls.clear()
+        y = function()
+        y.sum().backward()
+        yield type(y).__name__, type(y.grad_fn).__name__, type(w.grad).__name__, w.is_leaf
+        yield lib.round(w.grad.inner, decimals=4).tolist(), list(kind.calls)
+    layer = lib.nn.Linear(2, 2)
+    layer.weight = lib.nn.Parameter(kind(lib.eye(2)))
+    layer(lib.ones(1, 2)).sum().backward()
+    lib.optim.SGD([layer.weight], lr=0.5).step()
+    yield isinstance(layer.weight, lib.nn.Parameter), layer.weight.inner.tolist()
+    with pytest.raises(RuntimeError) as error:
+        w.add_(1)
+    yield str(error.value)
+    with lib.no_grad():
+        yield (w * 2).requires_grad
+
+
+def test_gradients_of_wrappers_are_wrappers():
+    for ours, expected in zip(gradients(mindtorch), gradients(torch), strict=True):
+        assert ours == expected
 
 
 def test_numbers_are_read_through_the_class():
