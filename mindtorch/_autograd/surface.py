@@ -184,6 +184,7 @@ def detach_(self: Tensor) -> Tensor:
 
 def _data(self: Tensor) -> Tensor:
     alias = wrap(self._geom, Storage(self._storage.memory))
+    self._storage.host_copy = None  # the alias has a version of its own
     if self._geom.device.type == "cpu":
         alias._storage._bytes = self._storage.bytes
     if self._fn is INFERENCE:

@@ -15,6 +15,7 @@ from .._tensor.device import device as Device
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
+from . import bounds
 
 LIMIT = 4096
 
@@ -179,9 +180,9 @@ def infer(op: Op, geoms: tuple[Any, ...]) -> tuple[Any, ...]:
 def functional(op: Op, args: tuple[Any, ...]) -> CallPlan:
     """The plan of a call that makes new results (or views)."""
     plan = _functional(op, args)
+    run = plan.run = bounds.guard(op, plan.args, plan.run, functional)
     look = op.kernels.refuses(plan.args, plan.outs) if op.kernels.refuses else None
     if look is not None:
-        run = plan.run
 
         def guarded(*args: Any) -> Any:
             look(*args)
@@ -260,9 +261,9 @@ def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bo
     `inplace` says that the only destination is the first argument.
     """
     plan = _into(op, args, dests, inplace)
+    run = plan.run = bounds.guard(op, plan.args, plan.run, functional, 1)
     look = op.kernels.refuses(plan.args, plan.outs) if op.kernels.refuses else None
     if look is not None:
-        run = plan.run
 
         def guarded(dests: tuple[Tensor, ...], *args: Any) -> Any:
             look(*args)

@@ -47,13 +47,15 @@ class Storage(StorageSlots):
     `memory` is a numpy array on cpu, `MetaMemory` on meta, and an object with `nbytes` and
     `address` elsewhere. `value` counts in-place writes: a Storage is its own version counter.
     `views` holds weak references to differentiable views, None while there are none.
+    `host_copy` is what `host_values` owns.
     """
 
-    __slots__ = ()
+    __slots__ = ("host_copy",)
     _bytes: Array
     memory: Any
     value: int
     views: list[ref[Any]] | None
+    host_copy: Any
 
     def __init__(self, memory: Memory):
         self.memory = memory
@@ -414,6 +416,7 @@ def address(storage: Storage) -> int:
     memory = storage.memory
     if isinstance(memory, np.ndarray):
         return int(storage.bytes.ctypes.data)
+    storage.host_copy = None  # whoever has the address may write there
     return int(getattr(memory, "address", 0))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -65,6 +65,9 @@ class Kernels:
     absent: Mapping[str, str] = field(default_factory=dict)
     # (args, outs) of a plan -> a check of the values of its numbers at each call, or None.
     refuses: Callable[..., Callable[..., None] | None] | None = None
+    # Geometries of a plan -> (place of an argument, or of an item of a list; lowest; highest + 1;
+    # what is let pass) of indices whose values cpu's kernel refuses and a device's does not.
+    bounds: Callable[..., Iterable[tuple[Any, ...]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,3 +139,35 @@ def test_no_indices_may_be_of_any_dtype(dtype, device):
         assert getattr(x.clone(), write)(0, none, x).tolist() == [0, 1, 2]
     assert x.scatter(0, none, 5.0).tolist() == [0, 1, 2]
     assert x.scatter_reduce(0, none, x, "amax").tolist() == [0, 1, 2]
+
+
+# `i`: indices that came from the host.
+BEYOND = [
+    "x[[0, 3]]", "x[:, [7]]", "x[i([0, 9])[1:]]", "x[i([[1, 3], [0, 2]]).t()]", "x.take(i([12]))",
+    "x[i([3])] = 1.0", "x[:, i([5])] = x[:, :1]", "x.put_(i([12]), t.ones(1, device=d))",
+    "x.index_select(0, i([-1]))", "x.index_add_(0, i([5]), x[:1])", "x.index_copy_(0, i([3]), x[:1])",
+    "x.index_fill_(1, i([4]), 2)", "x.gather(1, i([[4]]))", "x.scatter_(0, i([[5]]), 1.0)",
+    "x.scatter_add(0, i([[-4]]), x[:1])", "t.empty(0, 4, device=d).gather(0, i([[0]]))",
+    "t.nn.functional.embedding(i([5]), x)", "t.nn.functional.cross_entropy(x, i([0, -100, 4]))",
+    "t.nn.functional.multi_margin_loss(x, i([0, 1, 4]))",
+    "t.nn.functional.embedding_bag(i([0, 1]), x, i([1]))", "t.nn.EmbeddingBag(3, 2).to(d)(i([[7]]))",
+]  # fmt: skip
+WRITTEN = ["fill_(0)", "copy_(t.tensor([0]))", "data.zero_()", "add_(-5)", "set_(i([0]))",
+           "untyped_storage().fill_(0)", "detach().mul_(0)", "__setitem__(0, 0)"]  # fmt: skip
+
+
+def test_on_npu_an_index_from_the_host_is_refused_as_on_cpu():
+    for text in BEYOND:
+        assert agree(lambda t, text=text: indexed(t, text))[0] == "raised", text
+    for write in WRITTEN:  # what was copied is forgotten
+        agree(lambda t, w=write: indexed(t, f"[j.{w}, x[j]][1].cpu()", "j = i([5])"))
+    mindtorch.npu.synchronize()
+
+
+def indexed(t, text, first=""):
+    where = "npu" if t is mindtorch else "cpu"
+    scope = {"t": t, "d": where, "i": lambda v: t.tensor(v, device=where)}
+    scope["x"] = t.arange(12.0).view(3, 4).to(where)
+    exec(first, scope)
+    exec(f"result = {text}" if "] = " not in text else text, scope)
+    return scope.get("result")

@@ -15,9 +15,9 @@ from aclnn_bindings.runtime import remedies, results
 from aclnn_bindings.runtime.native import lib, text_of
 from aclnn_bindings.runtime.words import call
 
+from ..._tensor.storage import address
 from ..._tensor.tensor import Tensor
 from . import runtime
-from .memory import _first as address_of
 
 # Room for HcclRootInfo, of which HCCL says how much it needs by its header (HCCL_ROOT_INFO_BYTES).
 _ROOT_INFO_BYTES: Final = 4108
@@ -114,6 +114,10 @@ class Communicator:
                 for sends, tensor, peer in items]  # fmt: skip
         table = np.array(rows, _ITEM)
         _must("HcclBatchSendRecv", table.ctypes.data, len(rows), *self._tail())
+
+
+def address_of(tensor: Tensor) -> int:
+    return address(tensor._storage) + tensor._geom.offset * tensor._geom.dtype.itemsize
 
 
 def _kind(tensor: Tensor) -> int:

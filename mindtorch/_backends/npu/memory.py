@@ -11,6 +11,7 @@ from aclnn_bindings import allocate as obtain
 from aclnn_bindings.runtime.status import OutOfMemoryError as OutOfMemoryError
 
 from ..._tensor.geometry import Geometry
+from ..._tensor.host_values import remember
 from ..._tensor.storage import Storage
 from ..._tensor.tensor import Tensor, wrap
 from ..._tensor.types import Array
@@ -83,6 +84,7 @@ def from_host(dest: Tensor, array: Array) -> None:
     """Copy a C-contiguous host array of the same dtype to a contiguous tensor; waits."""
     if array.nbytes:
         _copy(dest._geom.device.index, "to_device", dest, _host_address(array), array.nbytes, True)
+        remember(dest, array)
 
 
 def to_host(source: Tensor) -> Array:

@@ -45,13 +45,15 @@ def first_outside(index: Array, low: int, size: int) -> int:
     return int(index[(index < low) | (index >= size)].reshape(-1)[0])
 
 
-def refuse_empty(self: Geometry, at: int, index: Geometry, kind: type[Exception]) -> None:
-    """`kind`, before any launch, where indices are given into a dimension that has nothing.
+def along(self: Geometry, dim: int, index: Geometry, *_: Any) -> list[tuple[int, int, int]]:
+    """`bounds` of a row whose argument 2 has indices along `dim`."""
+    return [(2, 0, self.shape[dim] if self.ndim else 1)]
 
-    On the cpu the kernel's check of values says it, with the index.
-    """
-    if self.ndim and not self.shape[at] and index.numel and self.device.type == "npu":
-        raise kind(f"index is out of bounds for dimension {at} with size 0")
+
+def along_either_way(self: Geometry, dim: int, *_: Any) -> list[tuple[int, int, int]]:
+    """`bounds` where they may count from the end."""
+    size = self.shape[dim] if self.ndim else 1
+    return [(2, -size, size)]
 
 
 def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool = False) -> Geometry:
@@ -67,7 +69,6 @@ def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool =
                 f"Size does not match at dimension {d} expected index {list(index.shape)} to be"
                 f" no larger than self {list(self.shape)} apart from dimension {at}"
             )
-    refuse_empty(self, at, index, RuntimeError)
     return self.fresh(index.shape)
 
 
@@ -90,7 +91,6 @@ def within(self: Geometry, at: int, index: Geometry, src: Geometry | None) -> No
             if src.__class__ is Geometry:
                 text += f" and to be no larger size than src {list(src.shape)}"
             raise RuntimeError(text)
-    refuse_empty(self, at, index, RuntimeError)
 
 
 def _grid(index: Array, dim: int) -> tuple[Any, ...]:
@@ -115,6 +115,7 @@ op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     summary="Elements at `index` along `dim`; the result has the shape of `index`.",
     infer=_gather_infer,
+    bounds=along,
     cpu=_gather,
     compute="raw",
     aclnn=call(
@@ -185,6 +186,7 @@ op(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     summary="`self` with elements of `src` at `index` along `dim`.",
     infer=_scatter_infer,
+    bounds=along,
     cpu=lambda self, dim, index, src: _write(self, dim, index, src, _set),
     compute="raw",
     aclnn=call("aclnnScatter", "self", "dim", "index", "src", 0, "out", when=indexed),
@@ -209,6 +211,7 @@ op(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     summary="`self` with `value` at `index` along `dim`.",
     infer=_scatter_infer,
+    bounds=along,
     cpu=lambda self, dim, index, value: _write(
         self, dim, index, np.asarray(value).astype(self.dtype), _set
     ),
@@ -295,6 +298,7 @@ op(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     summary="`self` plus elements of `src` at `index` along `dim`.",
     infer=_scatter_infer,
+    bounds=along,
     cpu=lambda self, dim, index, src: _write(self, dim, index, src, _wide_add),
     aclnn=call("aclnnScatterAdd", "self", "dim", "index", "src", "out", when=indexed),
     lower=lambda self, dim, index, src: aten.scatter_add(self, dim, counted(index), src),
@@ -356,6 +360,7 @@ op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     summary="Slices at `index` (a vector) along `dim`.",
     infer=_select_infer,
+    bounds=along,
     cpu=_select,
     compute="raw",
     aclnn=call("aclnnIndexSelect", "self", "dim", "index", "out"),
@@ -408,7 +413,7 @@ def _filled(self: Array, dim: int, index: Array, value: Number) -> Array:
 
 
 def _fill_infer(self: Geometry, dim: int, index: Geometry, value: Number) -> Geometry:
-    at = wrap_dim(dim, self.ndim)
+    wrap_dim(dim, self.ndim)
     if index.dtype is not dt.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if value.__class__ is complex and self.dtype.category != dt.COMPLEX:
@@ -417,7 +422,6 @@ def _fill_infer(self: Geometry, dim: int, index: Geometry, value: Number) -> Geo
         )
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
-    refuse_empty(self, at, index, RuntimeError)
     return preserved(self)
 
 
@@ -461,7 +465,6 @@ def _add_infer(
 ) -> Geometry:
     at = wrap_dim(dim, self.ndim)
     along_fits("index_add_", self, at, index, source)
-    refuse_empty(self, at, index, RuntimeError)
     return self.fresh()
 
 
@@ -502,7 +505,6 @@ def _copy_infer(self: Geometry, dim: int, index: Geometry, source: Geometry) -> 
             f"{name}: Number of indices ({index.numel}) should be equal to source.size(dim)"
             f" ({source.shape[at]})"
         )
-    refuse_empty(self, at, index, IndexError)
     return self.fresh()
 
 
@@ -551,6 +553,7 @@ op(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     summary="`self` plus `alpha * source` at `index` along `dim`.",
     infer=_add_infer,
+    bounds=along,
     cpu=_added,
     aclnn=call("aclnnIndexAdd", "self", "dim", "index", "source", "alpha", "out",
                when=lambda a: a["self"].dtype.category != dt.COMPLEX),
@@ -570,6 +573,7 @@ op(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
     summary="`self` with slices of `source` at `index` along `dim`.",
     infer=_copy_infer,
+    bounds=along,
     cpu=_copied,
     compute="raw",
     aclnn=call("aclnnInplaceIndexCopy", "self", "dim", "index", "source", inplace=True),
@@ -587,6 +591,7 @@ op(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     summary="`self` with `value` at `index` along `dim`.",
     infer=_fill_infer,
+    bounds=along_either_way,
     cpu=_filled,
     cpu_inplace=_fill,
     compute="raw",
@@ -715,6 +720,7 @@ def _take(self: Tensor, index: Tensor) -> Tensor:
 op(
     "_take(Tensor self, Tensor index) -> Tensor",
     infer=lambda self, index: self.fresh(index.shape),
+    bounds=lambda self, index: [(1, -self.numel, self.numel)],
     cpu=lambda self, index: self.reshape(-1).take(index),
     compute="raw",
     lower=_take,

@@ -79,10 +79,18 @@ def _where(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
     return tuple(slice(None) if i is None else i for i in indices)
 
 
+def _outside(
+    self: Geometry, indices: tuple[Geometry | None, ...], *_: Any
+) -> list[tuple[tuple[int, int], int, int]]:
+    sizes = zip(indices, self.shape, strict=False)
+    return [((1, i), -n, n) for i, (g, n) in enumerate(sizes) if g is not None]
+
+
 op(
     "index(Tensor self, Tensor?[] indices) -> Tensor",
     oracle=lambda torch: torch.ops.aten.index,
     infer=_index,
+    bounds=_outside,
     cpu=lambda self, indices: self[_where(self, indices)],
     compute="raw",
     aclnn=call("aclnnIndex", "self", "indices", "out", when=is_real),
@@ -163,6 +171,7 @@ op(
     summary="`self` with `values` at `indices`, a tensor for each dimension.",
     oracle=lambda torch: torch.ops.aten.index_put,
     infer=_index_put,
+    bounds=_outside,
     cpu=_index_put_copy,
     cpu_inplace=_write,
     compute="raw",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...._compat.warn_once import warn_once
 from ...._tensor.settings import alert_not_deterministic
 from ...words import *
-from .gathering import INDEX, _grid, along_fits, checked, counted, indexed, outside, within
+from .gathering import INDEX, _grid, along, along_fits, checked, counted, indexed, outside, within
 
 # aclnnScatterReduce document: how each reduction is numbered.
 # "max" and "min" are older names, which have no gradient in torch.
@@ -140,6 +140,7 @@ op(
     "_scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce,"
     " bool include_self=True) -> Tensor",
     infer=_infer,
+    bounds=along,
     cpu=_reduced,
     aclnn=call("aclnnScatterReduce", "self", "dim", "index", "src",
                lambda a: REDUCTIONS[a["reduce"]], "include_self", "out", when=indexed),
@@ -195,6 +196,7 @@ op(
     "_index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce,"
     " bool include_self=True) -> Tensor",
     infer=lambda self, dim, index, source, reduce, include_self=True: self.fresh(),
+    bounds=along,
     lower=lambda self, dim, index, source, reduce, include_self=True: aten._scatter_reduce(
         self, dim, _spread(dim, index, source), source, reduce, include_self
     ),

@@ -53,6 +53,7 @@ op(
     " bool sparse=False) -> Tensor",
     summary="Rows of `weight` `[V, D]` at `indices` `[*]`: `[*, D]`.",
     infer=_embedding_rule,
+    bounds=lambda weight, *_: [(1, 0, weight.shape[0])],
     cpu=_embedding,
     compute="raw",
     aclnn=call("aclnnEmbedding", "weight", "indices", "out"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
+from ...._tensor.host_values import host_values
 from ...._tensor.recording import unrepeatable
 from ...rules import preserved, type_name
 from ...words import *
@@ -212,7 +213,7 @@ def embedding_bag(
 
 
 def _refuse_rows(flat: Tensor, weight: Tensor, mode: str) -> None:
-    """RuntimeError in torch's words for what no row is for, on cpu; no wait elsewhere."""
+    """RuntimeError in torch's words for what no row is for, where the host knows the values."""
     if flat.dtype not in (dt.int32, dt.int64):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types:"
@@ -225,9 +226,10 @@ def _refuse_rows(flat: Tensor, weight: Tensor, mode: str) -> None:
             f" Half, BFloat16, Float, Double; but got {type_name(weight.dtype)} instead (while"
             " checking arguments for embedding_bag)"
         )
-    if flat.device.type != "cpu" or not flat.numel():
+    known, count = host_values(flat), weight.size(0)
+    if known is None or not known.numel():
         return
-    count = weight.size(0)
+    flat = known
     if int(flat.min().item()) >= 0 and int(flat.max().item()) < count:
         return
     at, value = next((i, v) for i, v in enumerate(flat.tolist()) if not 0 <= v < count)
@@ -266,16 +268,17 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
 
 
 def _refuse_offsets(offsets: Tensor, count: int) -> None:
-    """RuntimeError in torch's words for bags outside of the input, on cpu; no wait elsewhere."""
+    """RuntimeError in torch's words for bags outside of the input, where the host knows them."""
     if offsets.dtype not in (dt.int32, dt.int64):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types:"
             f" Long, Int; but got {type_name(offsets.dtype)} instead (while checking arguments for"
             " embedding_bag)"
         )
-    if offsets.device.type != "cpu" or not offsets.numel():
+    known = host_values(offsets)
+    if known is None or not known.numel():
         return
-    first, least, end = (int(v.item()) for v in (offsets[0], offsets.min(), offsets[-1]))
+    first, least, end = (int(v.item()) for v in (known[0], known.min(), known[-1]))
     if first != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from"

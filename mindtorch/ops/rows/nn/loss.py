@@ -131,6 +131,7 @@ op(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index)"
     " -> (Tensor output, Tensor total_weight)",
     infer=_nll_rule,
+    bounds=lambda self, *rest: [(1, 0, self.shape[-1], rest[-1])],
     cpu=_nll,
     # CANN wants a weight (aclnnNLLLoss document): without one, ones are made.
     lower=lambda self, target, weight, *rest: aten._nll_loss_weighted(

@@ -183,6 +183,7 @@ def _hinges_grad(
 op(
     "_multi_margin(Tensor self, Tensor target, Tensor? weight, int p, Scalar margin) -> Tensor",
     infer=lambda self, *_: self.fresh((self.shape[0],)),
+    bounds=lambda self, *_: [(1, 0, self.shape[1])],
     lower=_hinges,
     grad={"self": _hinges_grad},
     unsampled="multi_margin_loss is held against torch",
@@ -261,6 +262,7 @@ def _label_slopes(grad: Tensor, self: Tensor, target: Tensor) -> Tensor:
 op(
     "_multilabel_margin(Tensor self, Tensor target) -> Tensor",
     infer=lambda self, target: self.fresh((self.shape[0],)),
+    bounds=lambda self, *_: [(1, -1, self.shape[1])],
     lower=_label_hinges,
     grad={"self": lambda grad, self, target: aten._multilabel_margin_backward(grad, self, target)},
     unsampled="multilabel_margin_loss is held against torch",
