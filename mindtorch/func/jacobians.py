@@ -86,8 +86,8 @@ def _column_major(row: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 
     def laid_out(jacobian: Tensor) -> Tensor:
         dims = range(jacobian.dim())
-        inner = jacobian.permute(*dims[rank:], *dims[:rank]).contiguous()
-        return inner.permute(*dims[len(dims) - rank :], *dims[: len(dims) - rank])
+        inner = jacobian.permute((*dims[rank:], *dims[:rank])).contiguous()
+        return inner.permute((*dims[len(dims) - rank :], *dims[: len(dims) - rank]))
 
     columns: tuple[Any, ...] = tree_map_only(Tensor, laid_out, row)
     return columns

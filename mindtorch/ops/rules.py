@@ -362,11 +362,6 @@ def scalar_name(dtype: Dtype) -> str:
 HALVES = frozenset((dt.float16, dt.bfloat16))
 
 
-def mixed(*operands: Tensor) -> bool:
-    """Whether operands have two dtypes, halves apart."""
-    return len({t.dtype for t in operands} - HALVES) > 1
-
-
 # What TypeMeta calls dtypes (c10/util/typeid.h).
 _C_NAMES = {
     "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int",

@@ -10,12 +10,12 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array, Number
-from .rules import mixed, scalar_name, wrap_dim
+from .rules import scalar_name, wrap_dim
 from .samples import Arg, Sample, calls
 from .spec import aten, call, composite, op
 
 __all__ = [
     "Any", "Arg", "Array", "Callable", "Dtype", "Geometry", "Number", "Sample", "Sequence",
-    "Tensor", "aten", "call", "calls", "composite", "dt", "mixed", "np", "op", "scalar_name",
+    "Tensor", "aten", "call", "calls", "composite", "dt", "np", "op", "scalar_name",
     "wrap_dim",
 ]  # fmt: skip

@@ -122,9 +122,11 @@ def sparse_coo_tensor(
         values = values.reshape(1)
     if indices.dim() != 2:
         raise RuntimeError("indices must be sparse_dim x nnz, but got: " + str(list(indices.shape)))
+    checking = _checking(check_invariants)
     sparse_dim, nnz = indices.shape
     dense = values.shape[1:]
     if size is None:
+        _check_coordinates(indices)
         ends = indices.amax(1) + 1 if nnz else indices.new_zeros(sparse_dim)
         size = (*ends.tolist(), *dense)
     if len(size) != sparse_dim + len(dense):
@@ -142,7 +144,7 @@ def sparse_coo_tensor(
             f"values has incorrect size, expected {[nnz, *size[sparse_dim:]]}, got"
             f" {list(values.shape)}"
         )
-    if _checking(check_invariants) and nnz:
+    if checking:
         _check_coordinates(indices, size)
         if is_coalesced:
             places = flat(indices, size)
@@ -159,12 +161,14 @@ def sparse_coo_tensor(
     return tensor
 
 
-def _check_coordinates(indices: Tensor, size: Sequence[int]) -> None:
+def _check_coordinates(indices: Tensor, size: Sequence[int] | None = None) -> None:
+    if not indices.numel():
+        return
     lowest, highest = indices.amin(1).tolist(), indices.amax(1).tolist()
     for dim, (low, high) in enumerate(zip(lowest, highest, strict=True)):
         if low < 0:
             raise RuntimeError(f"found negative index {low} for dim {dim}")
-        if high >= size[dim]:
+        if size is not None and high >= size[dim]:
             raise RuntimeError(
                 f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found"
                 f" index {high}"

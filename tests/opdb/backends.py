@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from mindtorch._compat import refusals
+from mindtorch._compat import layout_refusals, refusals
 
 PLACE = Path(refusals.__file__).with_name("kernel_backends.txt")
 KEYS = (
@@ -27,9 +27,10 @@ SKIPPED = re.compile(
 def main() -> None:
     """Write the table: a line per set of kinds."""
     table: dict[str, list[str]] = defaultdict(list)
+    answers = {*layout_refusals._table().values()}
     for full in torch._C._dispatch_get_all_op_names():
         space, _, name = full.partition("::")
-        if space != "aten" or SKIPPED.match(name):
+        if space != "aten" or (SKIPPED.match(name) and name not in answers):
             continue
         has = torch._C._dispatch_has_computed_kernel_for_dispatch_key
         kinds = [key for key in KEYS.split() if has(full, key)]

@@ -58,7 +58,7 @@ def square(name: str) -> Callable[..., Any]:
     return infer
 
 
-def check_shape(name: str, g: Geometry) -> None:
+def check_shape(name: str, g: Tensor | Geometry) -> None:
     """RuntimeError in torch's words unless `g` holds square matrices."""
     if g.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
@@ -69,13 +69,13 @@ def check_shape(name: str, g: Geometry) -> None:
         )
 
 
-def check_square(name: str, g: Geometry) -> None:
+def check_square(name: str, g: Tensor | Geometry) -> None:
     """RuntimeError in torch's words unless `g` holds floating square matrices."""
     check_shape(name, g)
     _check_dtype(name, g)
 
 
-def _check_dtype(name: str, g: Geometry) -> None:
+def _check_dtype(name: str, g: Tensor | Geometry) -> None:
     if g.dtype in (dt.float16, dt.bfloat16):
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {g.dtype.legacy}")
     if g.dtype.category < dt.FLOAT:
@@ -326,7 +326,8 @@ op(
 )
 
 
-def _solve_infer(A: Geometry, B: Geometry) -> Geometry:
+def check_system(A: Tensor | Geometry, B: Tensor | Geometry, left: bool = True) -> None:
+    """RuntimeError in torch's words where A X = B (X A = B when not `left`) cannot be."""
     check_square("linalg.solve", A)
     if A.dtype is not B.dtype:
         raise RuntimeError(
@@ -336,14 +337,24 @@ def _solve_infer(A: Geometry, B: Geometry) -> Geometry:
     vector = is_vector(A, B)
     if B.ndim < 1 or (B.ndim < 2 and not vector):
         raise RuntimeError("linalg.solve: The input tensor B must have at least 2 dimensions.")
-    rows = B.shape[-1] if vector else B.shape[-2]
-    if rows != A.shape[-1]:
+    rows, columns = (B.shape[-1], 1) if vector else B.shape[-2:]
+    if (rows if left else columns) != A.shape[-1]:
         raise RuntimeError(
-            f"linalg.solve: Incompatible shapes of A and B for the equation AX = B"
-            f" ({A.shape[-2]}x{A.shape[-1]} and {rows}x{1 if vector else B.shape[-1]})"
+            "linalg.solve: Incompatible shapes of A and B for the equation"
+            f" {'AX' if left else 'XA'} = B"
+            f" ({A.shape[-2]}x{A.shape[-1]} and {rows}x{columns})"
         )
-    if vector:
-        return A.fresh((*A.shape[:-2], rows))
+    if vector and not left:
+        raise RuntimeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for"
+            " left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
+
+
+def _solve_infer(A: Geometry, B: Geometry) -> Geometry:
+    check_system(A, B)
+    if is_vector(A, B):
+        return A.fresh((*A.shape[:-2], B.shape[-1]))
     shape = (*broadcast(A.shape[:-2], B.shape[:-2]), *B.shape[-2:])
     return A.fresh(shape, None, column_major(shape))
 

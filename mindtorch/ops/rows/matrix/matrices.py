@@ -8,7 +8,7 @@ from itertools import pairwise
 from ...._compat.unsupported_dtypes import Refusal
 from ...rules import c_name
 from ...words import *
-from .decompositions import LinAlgError, check_shape, waited
+from .decompositions import LinAlgError, check_shape, check_system, waited
 
 _SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 
@@ -116,12 +116,7 @@ def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     """X with A X = B (X A = B when not `left`); LinAlgError for a singular A."""
     if left:
         return aten._linalg_solve(A, B)
-    if B.ndim == 1:
-        rows, n = A.shape[-2:]
-        raise RuntimeError(
-            "linalg.solve: Incompatible shapes of A and B for the equation XA = B"
-            f" ({rows}x{n} and {B.shape[0]}x1)"
-        )
+    check_system(A, B, left)
     return aten._linalg_solve(A.mT, B.mT).mT
 
 

@@ -60,15 +60,38 @@ def bias_differs(args: Sequence[object]) -> bool:
     return len(dtypes) > 2 and dtypes[2] is not dtypes[0]
 
 
+def _is_of_onednn(
+    input: Geometry, weight: Geometry, stride: Sizes, dilation: Sizes, groups: int
+) -> bool:
+    """Whether torch leaves the call to oneDNN (aten/src/ATen/native/Convolution.cpp)."""
+    if input.dtype is not dt.float32 or input.device.type != "cpu":
+        return False
+    batch, kernel = input.shape[0], (1, *weight.shape[2:])[-2:]
+    moved = any(n != 1 for n in (*stride, *dilation))
+    plane = (*input.shape[:2], 1, input.shape[2]) if input.ndim == 3 else input.shape[:4]
+    return (moved or batch >= 16 or kernel != (1, 1)) and (
+        groups > 1 or min(kernel) > 3 or batch > 1 or prod(plane) > 20480
+    )
+
+
 def _check_dtypes(
-    input: Geometry, weight: Geometry, bias: Geometry | None, transposed: bool = False
-) -> None:
+    input: Geometry, weight: Geometry, bias: Geometry | None, stride: Sizes, dilation: Sizes,
+    transposed: bool, groups: int,
+) -> None:  # fmt: skip
     """RuntimeError in torch's words for operands of several dtypes."""
     if bias is not None and bias.dtype is not input.dtype and not transposed:
         raise RuntimeError(
             f"Input type ({c_name(input.dtype)}) and bias type ({c_name(bias.dtype)}) should be the"
             " same"
         )
+    if _is_of_onednn(input, weight, stride, dilation, groups):
+        for name, other in (("weight", weight), ("bias", bias)):
+            if other is not None and other.dtype is not input.dtype:
+                raise RuntimeError(
+                    f"Input type ({type_name(input.dtype)}) and {name} type"
+                    f" ({type_name(other.dtype)}) should be the same or input should be a MKLDNN"
+                    f" tensor and {name} is a dense tensor"
+                )
     if input.dtype is not weight.dtype:
         raise RuntimeError(
             f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}"
@@ -177,7 +200,7 @@ def _rule(
                 f"Given input size per channel: ({one}{_by(space)}). Calculated output size per"
                 f" channel: ({one}{_by(spatial)}). Output size is too small"
             )
-        _check_dtypes(input, weight, bias, transposed)
+        _check_dtypes(input, weight, bias, stride, dilation, transposed, groups)
         return _as_images((input.shape[0], weight.shape[1] * groups, *spatial), input, weight)
     padded = [n + 2 * p for n, p in zip(space, padding, strict=True)]
     if any(n < d * (k - 1) + 1 for n, k, d in zip(padded, kernel, dilation, strict=True)):
@@ -186,7 +209,7 @@ def _rule(
             f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: "
             f"({_by(reach)}). Kernel size can't be greater than actual input size"
         )
-    _check_dtypes(input, weight, bias)
+    _check_dtypes(input, weight, bias, stride, dilation, transposed, groups)
     spatial = tuple(
         _space(n, k, s, p, d)
         for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True)

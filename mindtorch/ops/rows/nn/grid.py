@@ -303,7 +303,7 @@ def _grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
     """The operator of the input's rank."""
-    if mixed(input, grid):
+    if input.dtype is not grid.dtype:
         raise RuntimeError(
             f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(grid.dtype)}"
         )

@@ -28,7 +28,7 @@ def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tenso
     """RuntimeError in torch's words for dtypes and sizes that do not fit."""
     operands = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
     names = {name: c_name(t.dtype) for name, t in operands.items() if t is not None}
-    if mixed(input1, input2, weight, *([] if bias is None else [bias])):
+    if len({*names.values()}) > 1:
         listed = ", ".join(f"{name}: {dtype}" for name, dtype in names.items())
         raise RuntimeError(f"All tensors must have the same dtype, got {listed}")
     if input1.dim() != input2.dim():
