@@ -26,6 +26,7 @@ class GraphTask(NamedTuple):
     roots: Sequence[tuple[tuple[Node, int], Any]]
     needed: set[Node] | None
     captured: dict[Node, list[int]]
+    watched: bool  # by a mode, or by the class of what it starts with
 
     def reached(self) -> set[Node]:
         """The nodes whose gradients this pass computes."""
@@ -62,7 +63,7 @@ def steps() -> bool:
     """Whether a pass goes by torch's own steps: a mode looks on, and no graph of it is wanted."""
     task = LOCAL.task
     watched = MODES.active and LOCAL.dispatches and not LOCAL.grad
-    return bool(watched and task is not None and task.needed is None)
+    return bool(watched and task is not None and task.watched and task.needed is None)
 
 
 _CYCLES = (
@@ -96,10 +97,11 @@ def run(
     for (node, number), grad in roots:
         _arrive(pending, heap, node, number, grad)
     before, outer = LOCAL.grad, LOCAL.task
-    LOCAL.grad, LOCAL.task = create_graph, GraphTask(roots, needed_nodes, captured)
-    grads = [grad for _, grad in roots]
+    grads = [grad for _, grad in roots if grad.__class__ is not Tensor]
+    watched = bool(MODES.active and LOCAL.dispatches) or any(map(DOOR["is_wrapper"], grads))
+    LOCAL.grad, LOCAL.task = create_graph, GraphTask(roots, needed_nodes, captured, watched)
     try:
-        with _watching(grads) if any(grad.__class__ is not Tensor for grad in grads) else _ALONE:
+        with _watching(grads) if grads else _ALONE:
             return _drain(pending, heap, keep_graph, needed_nodes, captured, inputs, accumulating)
     finally:
         LOCAL.grad, LOCAL.task = before, outer

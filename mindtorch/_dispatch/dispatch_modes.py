@@ -35,6 +35,8 @@ class TorchDispatchMode(StepScope):
     Inside that method the mode is off and nothing is recorded for gradients.
     """
 
+    of_classes = False  # whether it asks the classes of tensors
+
     def __init__(self, _dispatch_key: object = None) -> None:
         pass
 
@@ -94,8 +96,9 @@ class WatchedInplace(Watched):
 
 
 def unseen(function: Callable[..., T], *args: Any) -> T:
-    """A call that no mode sees, as torch makes none there."""
-    modes, LOCAL.dispatches = LOCAL.dispatches, ()
+    """A call that no mode sees, as torch makes none there; classes compute what they hold."""
+    modes = LOCAL.dispatches
+    LOCAL.dispatches = tuple(m for m in modes if m.of_classes)
     try:
         return function(*args)
     finally:

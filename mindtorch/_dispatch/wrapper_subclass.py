@@ -28,6 +28,8 @@ from .overrides import EVERY, WRAPPERS, through_mode
 class _Classes(TorchDispatchMode):
     """The mode below all others in a call with wrappers: it asks the wrappers' classes."""
 
+    of_classes = True
+
     def __torch_dispatch__(
         self, func: Any, types: object, args: Any = (), kwargs: Any = None
     ) -> Any:
@@ -118,8 +120,9 @@ def _no_array(self: Tensor, *, force: bool = False) -> NoReturn:
 # Methods of Tensor that are no rows.
 _METHODS: dict[str, Any] = {
     **{name: _within(getattr(Tensor, name)) for name in (
-        "__bool__", "__complex__", "__float__", "__int__", "detach", "item", "new_empty",
-        "new_full", "new_ones", "new_zeros",
+        "__bool__", "__complex__", "__float__", "__int__", "bernoulli_", "cauchy_", "detach",
+        "exponential_", "geometric_", "item", "new_empty", "new_full", "new_ones", "new_zeros",
+        "normal_", "random_", "uniform_",
     )},
     "data": property(_within(Tensor.detach), Tensor.__dict__["data"].fset),
     "numpy": _no_array, "tolist": _no_list,

@@ -47,8 +47,21 @@ def from_bytes(
     return tensor.requires_grad_() if leaf else tensor
 
 
+def wrapper_from(kind: type[Tensor], leaf: bool, state: dict[str, Any], *geometry: Any) -> Tensor:
+    """A tensor of a class of operators of its own, from plain pickling."""
+    size, strides, offset, dtype, device = geometry
+    tensor: Tensor = Tensor._make_wrapper_subclass(
+        kind, size, strides, offset, dtype=dtype, device=device, requires_grad=leaf
+    )
+    tensor.__dict__.update(state)
+    return tensor
+
+
 def _reduce(self: Tensor, protocol: int) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     geom, storage = plain(self._geom), self._storage
+    if hasattr(type(self), "__torch_dispatch__"):
+        shape = tuple(geom.shape), geom.strides, geom.offset, geom.dtype, geom.device
+        return wrapper_from, (type(self), self.requires_grad, self.__dict__, *shape)
     if not storage.nbytes or geom.device.type == "meta":
         data = b""
     else:

@@ -1,6 +1,6 @@
 """Owns torch.distributed: groups of processes, one a device, and their collectives.
 
-CPU tensors over sockets (gloo's role), NPU tensors over HCCL. Refused by name: sharded tensors.
+CPU tensors over sockets (gloo's role), NPU tensors over HCCL.
 """
 
 from __future__ import annotations

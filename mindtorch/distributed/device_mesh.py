@@ -167,10 +167,14 @@ class DeviceMesh:
         return whole
 
     def __enter__(self) -> DeviceMesh:
+        _OPEN.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        _OPEN.pop()
+
+    def __reduce__(self) -> Any:
+        return mesh_of, (self.device_type, self._ranks.tolist(), self.mesh_dim_names)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeviceMesh):
@@ -192,6 +196,22 @@ class DeviceMesh:
         strides = tuple(() if n == 1 else step for n, step in zip(self.shape, steps, strict=True))
         shape = f"({sizes})" if sizes else tuple(self.shape)
         return f"DeviceMesh({shape}, '{self.device_type}', stride={strides})"
+
+
+def mesh_of(device_type: str, ranks: Any, mesh_dim_names: Sequence[str] | None) -> DeviceMesh:
+    """A mesh as files hold it; without groups where processes have not met."""
+    of: Any = None if is_initialized() else (None, [])
+    return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, _of=of)
+
+
+_OPEN: list[DeviceMesh] = []
+
+
+def current_mesh() -> DeviceMesh:
+    """The innermost mesh that is open as a context; RuntimeError without one."""
+    if not _OPEN:
+        raise RuntimeError("No device mesh is currently active!")
+    return _OPEN[-1]
 
 
 def _group_here(rows: list[list[int]]) -> ProcessGroup | int:

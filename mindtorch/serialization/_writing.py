@@ -172,7 +172,7 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         args: Any = (tensor.detach(), tensor.requires_grad, OrderedDict())
         return (_REBUILD_PARAMETER_WITH_STATE, (*args, state)) if state else (
             _REBUILD_PARAMETER, args)  # fmt: skip
-    if tensor.is_nested:
+    if tensor.is_nested or hasattr(kind, "__torch_dispatch__"):
         return cast("tuple[Any, ...]", tensor.__reduce_ex__(2))
     if tensor.layout is not strided:
         sparse: Any = tensor

@@ -1,9 +1,5 @@
-"""What is asked of shards' sizes: refused, as tensors are not spread over processes."""
+"""Sizes of parts, by torch's names."""
 
-from ..._compat.refusals import refusals
+from ._redistribute import local_shape_and_offset as compute_local_shape_and_global_offset
 
-_NAMES = ("compute_local_shape_and_global_offset",)
-__all__ = list(_NAMES)
-__getattr__ = refusals(
-    "torch.distributed.tensor._utils", "mindtorch spreads no tensors over processes", _NAMES
-)
+__all__ = ["compute_local_shape_and_global_offset"]

@@ -11,6 +11,13 @@ if os.environ.get("LIBRARY") == "torch":
     from torch.distributed.algorithms.join import Join
     from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
     from torch.distributed.optim import ZeroRedundancyOptimizer
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        SequenceParallel,
+        parallelize_module,
+    )  # fmt: skip
 else:
     import mindtorch as torch
     import mindtorch.distributed as dist
@@ -18,6 +25,13 @@ else:
     from mindtorch.distributed.algorithms.join import Join
     from mindtorch.distributed.device_mesh import DeviceMesh, init_device_mesh
     from mindtorch.distributed.optim import ZeroRedundancyOptimizer
+    from mindtorch.distributed.tensor import Replicate, Shard, distribute_tensor
+    from mindtorch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        SequenceParallel,
+        parallelize_module,
+    )  # fmt: skip
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64",
           "complex64")  # fmt: skip
@@ -282,6 +296,47 @@ def joined(rank, size, group):
         ]
 
 
+def spread(rank, size, group):
+    """Tensors over the ranks, also where parts differ in size; values and gradients as wholes."""
+    mesh, functional = init_device_mesh("cpu", (size,)), nn.functional
+    functions = {
+        "exp": lambda x: x.exp(), "sum": lambda x: x.sum(), "mean": lambda x: x.mean(0),
+        "softmax": lambda x: x.softmax(0), "t": lambda x: x.t(), "select": lambda x: x[1],
+        "slice": lambda x: x[:, 1:3], "mm": lambda x: x @ x.t(), "max": lambda x: x.max(),
+        "cat": lambda x: torch.cat([x, x]), "norm": lambda x: x.norm(), "std": lambda x: x.std(0),
+        "layer_norm": lambda x: functional.layer_norm(x, (4,)), "mul": lambda x: x * x.mean(),
+        "cumsum": lambda x: x.cumsum(1), "expand": lambda x: x.unsqueeze(0).expand(2, -1, 4),
+        "to": lambda x: x.redistribute(placements=[Shard(1)]) * 2, "view": lambda x: x.view(-1),
+    }  # fmt: skip
+    for rows, placement in ((2 * size, Shard(0)), (5, Shard(0)), (4, Shard(1)), (4, Replicate())):
+        for name, function in functions.items():
+            values = (torch.arange(4.0 * rows).view(rows, 4) % 7 - 2).requires_grad_()
+            x = distribute_tensor(values, mesh, [placement])
+
+            def call(x=x, function=function):
+                y = function(x)
+                (y * y).sum().backward()
+                both = y.full_tensor(), x.grad.full_tensor()
+                return [[round(v, 3) + 0.0 for v in t.flatten().tolist()] for t in both]
+
+            if rows != 5 or name != "view":  # which torch refuses there
+                tell(f"{name} of {placement} {rows}", call)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3), nn.LayerNorm(3))
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_((torch.arange(p.numel()).reshape(p.shape) % 7 - 3.0) / 5)
+    parallelize_module(net, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    parallelize_module(net, mesh, {"3": SequenceParallel(sequence_dim=0, use_local_output=True)})
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
+    net(torch.arange(8.0).view(2, 4) / 8).square().sum().backward()
+    optimizer.step()
+    told["parallel"] = {
+        k: [round(v, 3) + 0.0 for v in p.full_tensor().flatten().tolist()]
+        for k, p in net.named_parameters()
+    }
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo", timeout=__import__("datetime").timedelta(seconds=100))
@@ -293,6 +348,7 @@ if __name__ == "__main__":
         objects,
         groups,
         meshes,
+        spread,
         refused,
         training,
         joined,

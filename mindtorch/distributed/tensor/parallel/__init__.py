@@ -1,0 +1,17 @@
+"""torch.distributed.tensor.parallel: modules whose parameters lie over a mesh."""
+
+from .api import parallelize_module
+from .style import (
+    ColwiseParallel,
+    ParallelStyle,
+    PrepareModuleInput,
+    PrepareModuleInputOutput,
+    PrepareModuleOutput,
+    RowwiseParallel,
+    SequenceParallel,
+)
+
+__all__ = [
+    "ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleInputOutput",
+    "PrepareModuleOutput", "RowwiseParallel", "SequenceParallel", "parallelize_module",
+]  # fmt: skip
