@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,14 @@ def _check_with(
     error_type: type[Exception], cond: object, message: Callable[[], Any] | None = None
 ) -> None:
     """Raise `error_type` with the message where `cond` is false; TypeError if it is no bool."""
+    if (assume := getattr(cond, "assume", None)) is not None:  # of a number that is traced
+        assume()
+        return
+    if isinstance(cond, Tensor):
+        raise TypeError(
+            "cond must be a bool, but got a Tensor. For tensor conditions, use"
+            " torch._check_tensor_all() to assert that all elements are true."
+        )
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:
@@ -57,7 +66,15 @@ def _check_is_size(
     i: int, message: Callable[[], Any] | None = None, *, max: int | None = None
 ) -> None:
     """RuntimeError for a negative size, or one above `max`."""
-    _check(i >= 0 and (max is None or i <= max), message)
+    warnings.warn(
+        "_check_is_size will be removed in a future PyTorch release along with"
+        " guard_size_oblivious.     Use _check(i >= 0) instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
 
 
 def _check_tensor_all_with(

@@ -184,8 +184,10 @@ def number(value: Any) -> Any:
         return value.item()
     if isinstance(value, int):
         return value.__index__()  # a traced size is itself
-    if isinstance(value, float | complex):
-        return type(value).__mro__[-2](value)
+    if isinstance(value, float):
+        return value.__float__()  # as is one that a trace does not know
+    if isinstance(value, complex):
+        return complex(value)
     return None
 
 

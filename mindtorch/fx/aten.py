@@ -72,11 +72,23 @@ _FOLLOWED: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-class TracedInt(int):
+class TracedNumber:
+    """A number that a node gives."""
+
+    make: Callable[[], Node]
+
+    def at(self, version: int) -> float:
+        """What it is in a version of the trace."""
+        raise NotImplementedError
+
+
+class TracedInt(TracedNumber, int):
     """A size that may change: one number for each version, and the node that computes it."""
 
     values: tuple[int, ...]
-    make: Callable[[], Node]
+
+    def at(self, version: int) -> int:
+        return self.values[version]
 
     def __index__(self) -> int:
         return self
@@ -92,6 +104,15 @@ def traced_int(values: Sequence[int], make: Callable[[], Node]) -> int:
     size = TracedInt(values[0])
     size.values, size.make = tuple(values), make
     return size
+
+
+def _derived(
+    sides: Sequence[object], values: Sequence[int], make: Callable[[], Node]
+) -> int:  # fmt: skip
+    """What is computed of sizes, of which some may be of another class."""
+    of_class = next((s._derived for s in sides if hasattr(s, "_derived")), traced_int)
+    result: int = of_class(values, make)
+    return result
 
 
 def _arithmetic(name: str, reflected: bool) -> Callable[[TracedInt, object], object]:
@@ -116,7 +137,7 @@ def _arithmetic(name: str, reflected: bool) -> Callable[[TracedInt, object], obj
             return node
 
         values = [function(a, b) for a, b in pairs]
-        return traced_int(values, _once(make))
+        return _derived((self, other), values, _once(make))
 
     return compute
 
@@ -140,6 +161,11 @@ class TracedBool(int):
 
     def __repr__(self) -> str:
         return str(self != 0)
+
+    def assume(self) -> None:
+        """torch._check of it: a guard."""
+        if not self:
+            raise RuntimeError("Expected cond to be True, but got False.")
 
     def __bool__(self) -> bool:
         if (guards := SIZE_GUARDS.get()) is not None:
@@ -316,10 +342,10 @@ class AtenRecorder(GraphRecorder):
         super().written(tensor, node)
 
     def argument(self, value: object) -> object:
-        return value.make() if isinstance(value, TracedInt) else super().argument(value)
+        return value.make() if isinstance(value, TracedNumber) else super().argument(value)
 
     def value_of(self, value: object, version: int) -> object:
-        return value.values[version] if isinstance(value, TracedInt) else value
+        return value.at(version) if isinstance(value, TracedNumber) else value
 
     def plain(self, results: Sequence[object]) -> object:
         return results[0]

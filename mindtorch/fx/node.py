@@ -15,7 +15,7 @@ from .._tensor.device import device
 from .._tensor.dtype import dtype
 from .._tensor.tensor import Tensor
 from ..nn.modules.module import Module
-from ..ops.namespaces import OpOverload, OpOverloadPacket
+from ..ops.namespaces import OpOverload, OpOverloadPacket, namespace
 from .immutable_collections import immutable_dict, immutable_list
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
@@ -25,7 +25,9 @@ Target = Callable[..., Any] | str
 Argument = Any
 base_types = (str, int, float, bool, complex, dtype, Tensor, device, type(None), type(...))
 OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
-_side_effectful_functions: set[Any] = {operator.setitem}
+_side_effectful_functions: set[Any] = {
+    operator.setitem, namespace("aten")._assert_scalar.default,
+}  # fmt: skip
 
 
 # Functions of torch that are kept for their effect: they check, or draw random numbers.

@@ -25,7 +25,11 @@ def type_text(node: Node, text: SizeText) -> str:
     if "compared" in node.meta:
         left, sign, right = node.meta["compared"]
         bound = text(right) if len(right) > 1 else str(right[0])
+        if (name := {"==": "Eq", "!=": "Ne"}.get(sign)) is not None:
+            return f"Sym({name}({text(left)}, {bound}))"
         return f"Sym({text(left)} {sign} {bound})"
+    if "number" in node.meta:
+        return f"Sym({node.meta['number']})"
     keys = ("val", "example_value", "tensor_meta")
     value = next((node.meta[k] for k in keys if k in node.meta), None)
     metas: Sequence[Any] = node.meta.get("metas") or ([value] if hasattr(value, "dtype") else ())

@@ -85,14 +85,6 @@ class TracedTensor(Tensor):
         """A call of an autograd Function."""
         return _recorder_of((args, kwargs)).own_function(function, args, kwargs)
 
-    def view(self, *size: object, **options: object) -> Any:
-        """torch.Tensor.view."""
-        return Tensor.view(self, *_one_tuple(size), **options)
-
-    def reshape(self, *shape: object, **options: object) -> Any:
-        """torch.Tensor.reshape."""
-        return Tensor.reshape(self, *_one_tuple(shape), **options)
-
     @property
     def _fn(self) -> Any:
         asker = str(sys._getframe(2).f_globals.get("__name__", ""))
@@ -126,7 +118,18 @@ class TracedTensor(Tensor):
     __hash__ = Tensor.__hash__
 
 
+def _of_sizes(name: str) -> Callable[..., Any]:
+    """A method that takes sizes one by one."""
+
+    def method(self: TracedTensor, *sizes: object, **options: object) -> Any:
+        return getattr(Tensor, name)(self, *_one_tuple(sizes), **options)
+
+    return method
+
+
 TracedTensor.__name__ = "Tensor"  # to programs
+for _name in ("expand", "repeat", "reshape", "view"):
+    type.__setattr__(TracedTensor, _name, _of_sizes(_name))
 for _name in ASKING_OPERATORS:
     type.__setattr__(TracedTensor, _name, asking_operator(Tensor, _name))
 

@@ -113,6 +113,12 @@ def _convolution_backward(
     )
 
 
+def _assert_scalar(self: object, assert_msg: str) -> None:
+    """RuntimeError with the message for a number that is zero."""
+    if not self:
+        raise RuntimeError(assert_msg)
+
+
 def _sym_size(self: Tensor, dim: int) -> int:
     size: int = self.shape[dim]
     return size
@@ -230,7 +236,8 @@ FORMS: dict[str, Callable[..., Any]] = {
     "_unsafe_view": lambda self, size: self.view(tuple(size)),
     "new_empty_strided": _new_empty_strided,
     "numpy_T": lambda self: self.T, "rsub": lambda self, other, alpha=1: other - self * alpha,
-    "sym_size": _sym_size, "view_as": lambda self, other: self.view(other.shape),
+    "item": lambda self: self.item(), "_assert_scalar": _assert_scalar, "sym_size": _sym_size,
+    "view_as": lambda self, other: self.view(other.shape),
     "expand_as": lambda self, other: self.expand(other.shape),
     "reshape_as": lambda self, other: self.reshape(other.shape),
     "detach": lambda self: self.detach(),

@@ -237,6 +237,63 @@ def test_a_program_that_asks_for_values_is_refused():
             lib.export.export(net, (lib.ones(2),), strict=True)
 
 
+def within(lib, x, n):
+    k = n.item()
+    lib._check(k >= 1)
+    lib._check(k < x.shape[0])
+    return x.narrow(0, 0, k).sum()
+
+
+def loop(lib, x, n):
+    for _ in range(n.item()):
+        x = x + 1
+    return x
+
+
+NUMBERS = {
+    "a bound": within,
+    "a slice": lambda lib, x, n: (lib._check(n.item() > 1), x[: n.item()])[1],
+    "a size": lambda lib, x, n: lib.zeros(n.item()) + 1,
+    "computed": lambda lib, x, n: lib.full((2,), n.item() * 2 + 1),
+    "a float": lambda lib, x, n: x * (x.mean().item() * 2 - 1),
+    "a result": lambda lib, x, n: n.item(),
+    "a mask": lambda lib, x, n: x[x > 0].neg(),
+    "places": lambda lib, x, n: x.nonzero()[:, 0],
+    "selected": lambda lib, x, n: x.masked_select(x > 0),
+    "counts": lambda lib, x, n: lib.bincount(x.long()),
+    "a branch": lambda lib, x, n: x if n.item() > 3 else -x,
+    "equal": lambda lib, x, n: x if n.item() == 3 else -x,
+    "a float's": lambda lib, x, n: x if x.sum().item() > 0 else -x,
+    "a flag": lambda lib, x, n: x if (x > 0).any().item() else -x,
+    "an int": lambda lib, x, n: x + int(n),
+    "a loop": loop,
+    "numpy": lambda lib, x, n: x.numpy(),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_a_program_reads_are_known_when_it_runs(name):
+    def run(lib):
+        forward = lambda self, x, n: NUMBERS[name](lib, x, n)  # noqa: E731
+        net = type("Net", (lib.nn.Module,), {"forward": forward})()
+        try:
+            program = lib.export.export(net, (lib.arange(4.0), lib.tensor(2)))
+        except Exception as error:
+            yield type(error).__name__, str(error).split("\n")[0]
+            return
+        yield [str(n.target).removeprefix("<built-in ") for n in program.graph.nodes]
+        yield str(program.range_constraints)
+        for count in (3, 0, 9):
+            try:
+                result = program.module()(lib.arange(4.0).flip(0), lib.tensor(count))
+                yield result.tolist() if isinstance(result, lib.Tensor) else result
+            except Exception as error:
+                yield type(error).__name__, str(error).split("\n")[0]
+
+    assert list(run(mindtorch)) == list(run(torch))
+
+
 def test_make_fx_has_the_operators_of_torch():
     def story(lib):
         make_fx = import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx

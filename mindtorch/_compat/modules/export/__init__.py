@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
+import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,19 +14,21 @@ import mindtorch
 from mindtorch._compat.refusals import refusals
 from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.tensor import Tensor
-from mindtorch.fx import GraphModule
-from mindtorch.fx.aten import AtenRecorder, TracedInt
+from mindtorch.fx import Graph, GraphModule
+from mindtorch.fx.aten import AtenRecorder, TracedInt, TracedNumber
 from mindtorch.fx.call_sites import root_call
-from mindtorch.fx.fake import meta_like
+from mindtorch.fx.fake import FACTORIES, meta_like
 from mindtorch.fx.interpreter import Interpreter
 from mindtorch.fx.node import Node, Target
-from mindtorch.fx.recorder import Arguments, Keywords, TracedTensor
+from mindtorch.fx.recorder import Arguments, Function, Keywords, TracedTensor
 from mindtorch.library.symbols import ConstraintViolationError, GuardOnDataDependentSymNode
 from mindtorch.nn import Module
 from mindtorch.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
+from mindtorch.ops.aten_overloads import Call
+from mindtorch.ops.namespaces import namespace
 from mindtorch.utils import _pytree as pytree
 from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
@@ -45,7 +49,8 @@ from .graph_signature import (
 )  # fmt: skip
 from .shapes_check import entries_of
 from .size_search import FixedSize, SizeSearch
-from .sizes import DynamicSizes, places_of
+from .sizes import DynamicSizes, Symbol, places_of
+from .unbacked import OF_VALUES, OneMore, UnknownNumbers, refuse_number
 from .unflatten import UnflattenedModule, unflatten
 
 _NAMES = (
@@ -75,9 +80,11 @@ class _Recorder(AtenRecorder):
 
     named_operands = "cond", "map_impl"
 
-    def __init__(self, sizes: DynamicSizes):
+    def __init__(self, sizes: DynamicSizes, read: Sequence[int]):
+        sizes.read(read)
         super().__init__(1 + len(sizes.ranges))
         self.symbols = list(sizes.ranges)
+        self.numbers = UnknownNumbers(self, sizes, read)
         self.calls: dict[str, str] = {}  # of modules that run, the outermost first, and classes
 
     def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
@@ -86,15 +93,47 @@ class _Recorder(AtenRecorder):
         return node
 
     def size_error(self, version: int) -> Exception:
-        return FixedSize(self.symbols[version - 1])
+        symbol = self.symbols[version - 1]
+        if symbol in self.numbers.sizes.dims:
+            return FixedSize(symbol)
+        return GuardOnDataDependentSymNode(
+            f"Could not guard on data-dependent expression {symbol}: the program fixes it"
+        )
+
+    def function(self, func: Function, args: Arguments, kwargs: Keywords) -> object:
+        name, tensor = func.__name__, args[0] if args else None
+        if name in ("__int__", "__index__"):
+            refuse_number("u0")
+        if name == "numpy":
+            raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+        if isinstance(tensor, TracedTensor):
+            if name == "item":
+                return self.numbers.read(tensor)
+            if name == "tolist":
+                return self.numbers.read_list(tensor)
+            if name == "__getitem__" and getattr(args[1], "dtype", None) is mindtorch.bool:
+                call: Call = namespace("aten").index.Tensor, (tensor, [args[1]]), {}
+                return self.numbers.read_size(call, tensor._geom.device)
+        result = super().function(func, args, kwargs)
+        if name in FACTORIES:
+            self.numbers.not_negative(args[:1] if name == "full" else (args, kwargs))
+        return result
+
+    def operator(self, call: Call, run: Function, args: Arguments, kwargs: Keywords) -> object:
+        if call[0].overloadpacket.__name__ in OF_VALUES:
+            return self.numbers.read_size(call, args[0]._geom.device)
+        return super().operator(call, run, args, kwargs)
 
 
 class _Exporter:
     """Traces one module; what it makes is in `specs` and `recorder`."""
 
-    def __init__(self, mod: Module, names: list[str], leaves: list[Any], sizes: DynamicSizes):
+    def __init__(
+        self, mod: Module, names: list[str], leaves: list[Any], sizes: DynamicSizes,
+        read: Sequence[int],
+    ):  # fmt: skip
         self.mod, self.sizes, self.specs = mod, sizes, list[InputSpec]()
-        self.recorder = _Recorder(sizes)
+        self.recorder = _Recorder(sizes, read)
         self.traced: dict[int, TracedTensor] = {}
         self.constants: dict[str, Tensor] = {}
         persistent = mod.state_dict(keep_vars=True)
@@ -122,6 +161,7 @@ class _Exporter:
         if id(tensor) in self.traced:
             metas = self.traced[id(tensor)]._metas
         traced = self.recorder.traced(metas, node, tensor._geom.device)
+        self.recorder.numbers.reals[node] = tensor
         self.traced[id(tensor)] = traced  # the last where one tensor is given twice
         self.specs.append(InputSpec(kind, TensorArgument(node.name), target, persistent))
         return traced
@@ -193,6 +233,7 @@ class _Exporter:
     def finish(self, leaves: list[Any]) -> list[OutputSpec]:
         """End the graph; constants that it met are inputs before the user's."""
         outputs = [self._output(leaf) for leaf in leaves]
+        self.recorder.numbers.finish()
         self.recorder.graph.output(tuple(outputs))
         for name, tensor in self.recorder.constants.items():
             node = TensorArgument(f"c_{name.replace('.', '_')}")
@@ -203,6 +244,8 @@ class _Exporter:
 
     def check_sizes(self, leaves: list[Any]) -> None:
         """UserError where a size that may change is a number in the graph."""
+        if self.recorder.numbers.items:
+            return
         placeholders = [n for n in self.recorder.graph.nodes if n.op == "placeholder"]
         module = GraphModule(self.recorder.root, self.recorder.graph)
         for version in range(1, self.recorder.versions):
@@ -218,7 +261,10 @@ class _Exporter:
     def _output(self, leaf: object) -> object:
         if isinstance(leaf, Tensor):
             return self.recorder.node_of(leaf)
-        return leaf.make() if isinstance(leaf, TracedInt) else leaf
+        return leaf.make() if isinstance(leaf, TracedNumber) else leaf
+
+
+_Trace = tuple[_Exporter, list[Any], TreeSpec, list[OutputSpec]]
 
 
 class _OnMeta(Interpreter):
@@ -309,8 +355,27 @@ def _exported(
     entries = dict(zip(leaf_names, entries_of(arguments, shapes), strict=True))
     search = SizeSearch(places_of(entries, tensors))
 
-    def trace(sizes: DynamicSizes) -> tuple[_Exporter, list[Any], TreeSpec, list[OutputSpec]]:
-        exporter = _Exporter(mod, leaf_names, leaves, sizes)
+    def trace(sizes: DynamicSizes) -> _Trace:
+        read: list[int] = []
+        while True:
+            try:
+                found = traced(sizes, read)
+            except OneMore as number:
+                read.append(number.value)
+            else:
+                break
+        if read and str(found[0].recorder.graph) != str(other_graph(sizes, read)):
+            refuse_number("u0")  # what Python made of a number is in the graph
+        return found
+
+    def other_graph(sizes: DynamicSizes, read: Sequence[int]) -> Graph:
+        others = copy.deepcopy(sizes)
+        others.read(read)
+        values = [others.other_value(Symbol(f"u{at}")) for at in range(len(read))]
+        return traced(others, values)[0].recorder.graph
+
+    def traced(sizes: DynamicSizes, read: Sequence[int]) -> _Trace:
+        exporter = _Exporter(mod, leaf_names, leaves, sizes, read)
         try:
             result, out_spec = tree_flatten(exporter.run(in_spec))
         except GuardOnDataDependentSymNode as error:
@@ -365,6 +430,11 @@ def load(
 
     `extra_files` gets the texts of its names.
     """
+    start = f.tell() if hasattr(f, "tell") else 0
+    with zipfile.ZipFile(f):  # BadZipFile
+        pass
+    if hasattr(f, "seek"):
+        f.seek(start)
     archive = mindtorch.load(f, weights_only=False)
     if extra_files is not None:
         extra_files.update({k: v for k, v in archive["files"].items() if k in extra_files})

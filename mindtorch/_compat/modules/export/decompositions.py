@@ -7,9 +7,11 @@ from typing import Any
 
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import GraphModule
+from mindtorch.fx.aten import traced_int
 from mindtorch.fx.decompositions import TABLE, CoreRecorder
 from mindtorch.fx.node import Node, map_arg
 from mindtorch.ops.namespaces import OpOverload, namespace
+from mindtorch.utils._pytree import tree_map
 
 from .exported_program import DECOMPOSE, ExportedProgram
 from .graph_signature import (
@@ -20,8 +22,10 @@ from .graph_signature import (
     OutputSpec,
     TensorArgument,
 )  # fmt: skip
+from .unbacked import traced_float
 
 _ATEN = namespace("aten")
+_KNOWN = {"compared", "ints", "of_values"}  # in a node's meta, of numbers
 
 
 class _Decomposer(CoreRecorder):
@@ -62,6 +66,9 @@ class _Decomposer(CoreRecorder):
         if node.op == "get_attr":
             self.values[node] = self.program.graph_module.get_submodule(target)
             return
+        if "compared" in node.meta or node.meta.get("of_values"):
+            self.values[node] = self.copied(node, args, kwargs)
+            return
         if not isinstance(target, OpOverload):
             with self.inside():
                 self.values[node] = target(*args, **kwargs)
@@ -76,6 +83,25 @@ class _Decomposer(CoreRecorder):
                 self.change(args[0], value)
             else:
                 self.values[node] = self.operator((target, args, kwargs), target, args, kwargs)
+
+    def copied(self, node: Node, args: Any, kwargs: Any) -> object:
+        """What values decide, as it is in the program."""
+        target: Any = node.target
+        again = self.add_node(
+            "call_function",
+            _ATEN._local_scalar_dense.default if target is _ATEN.item.default else target,
+            *tree_map(self.argument, (tuple(args), kwargs)),
+        )
+        again.meta.update(
+            {k: v for k, v in node.meta.items() if k in ("compared", "ints", "of_values")}
+        )
+        if "ints" in node.meta:
+            return traced_int(node.meta["ints"], lambda: again)
+        if "number" in node.meta:
+            return traced_float(again, node.meta["number"])
+        if "metas" in node.meta:
+            return self.traced(node.meta["metas"], again, args[0]._geom.device)
+        return again
 
 
 def decompose(program: ExportedProgram) -> ExportedProgram:

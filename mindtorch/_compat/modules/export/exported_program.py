@@ -269,7 +269,7 @@ def _checks(program: ExportedProgram, names: list[str]) -> list[Guard]:
             guards.append((holds, f"{text} == {expression}"))
             continue
         bounds = program.sizes.ranges[symbol]
-        if bounds.lower > 2:
+        if bounds.lower is not None and bounds.lower > 2:
             least = partial(_has_size, at, dim, bounds.lower, None)
             guards.append((least, f"{text} >= {bounds.lower}"))
         if bounds.upper is not None:

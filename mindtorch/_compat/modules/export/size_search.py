@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from mindtorch.fx.aten import SIZE_GUARDS, SizeGuard
 
 from .._dynamo.exc import UserError
 from .dynamic_shapes import Dim
-from .sizes import DynamicSizes, SizePlace, Symbol, ValueRanges, sizes_of
+from .sizes import DynamicSizes, SizePlace, Symbol, ValueRanges, sizes_of, within
 
 T = TypeVar("T")
 _REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -71,7 +70,7 @@ class SizeSearch:
         self, symbol: Symbol, sizes: DynamicSizes, trace: Callable[[DynamicSizes], object]
     ) -> None:
         key = self._key(symbol, sizes)
-        for other in sizes.ranges:
+        for other in sizes.dims:
             if other != symbol and sizes.values[other] == sizes.values[symbol]:
                 later, first = (self._key(other, sizes), key)
                 if self._is_one(later, first, trace):
@@ -125,15 +124,15 @@ class SizeSearch:
                 symbol = _plain_symbol(sizes, values)
                 if symbol is not None and len({*limits}) == 1:
                     way = way if outcome else _NEGATED[way]
-                    bounds[symbol] = _within(bounds[symbol], way, limits[0])
+                    bounds[symbol] = within(bounds[symbol], way, limits[0])
         for symbol, range_ in bounds.items():
-            dim, before = sizes.dims[symbol], sizes.ranges[symbol]
+            dim, before = sizes.dims.get(symbol), sizes.ranges[symbol]
             if range_ != before and isinstance(dim, Dim):
                 self._note_range(dim, sizes.sources[symbol], range_)
             sizes.ranges[symbol] = range_
 
     def _note_range(self, dim: Dim, source: str, range_: ValueRanges) -> None:
-        least, most = max(range_.lower, 2), range_.upper
+        least, most = max(range_.lower or 0, 2), range_.upper
         top = "IntInfinity()" if most is None else most
         self.names[dim.__name__] = None
         self.violations.append(
@@ -162,10 +161,3 @@ def _plain_symbol(sizes: DynamicSizes, values: Sequence[int]) -> Symbol | None:
         if list(values) == [5 * value if i == at + 1 else value for i in range(len(values))]:
             return symbol
     return None
-
-
-def _within(range_: ValueRanges, sign: str, limit: int) -> ValueRanges:
-    if sign in (">", ">="):
-        return replace(range_, lower=max(range_.lower, limit + (sign == ">")))
-    most = limit - (sign == "<")
-    return replace(range_, upper=most if range_.upper is None else min(range_.upper, most))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from mindtorch._tensor.tensor import Tensor
@@ -30,20 +30,39 @@ class Symbol(str):
 
 @dataclass(frozen=True)
 class ValueRanges:
-    """The values that a size may have; no `upper` is no bound."""
+    """The values that a number may have; None is no bound."""
 
-    lower: int
+    lower: int | None
     upper: int | None
+    infinity = "int_oo"
 
     def __repr__(self) -> str:
-        return f"VR[{self.lower}, {'int_oo' if self.upper is None else self.upper}]"
+        lower = f"-{self.infinity}" if self.lower is None else self.lower
+        return f"VR[{lower}, {self.infinity if self.upper is None else self.upper}]"
+
+
+class RealRanges(ValueRanges):
+    """The same of a float."""
+
+    infinity = "oo"
+
+
+def within(range_: ValueRanges, sign: str, limit: int) -> ValueRanges:
+    """The values of a range for which a comparison with a number holds."""
+    lower, upper = range_.lower, range_.upper
+    if sign in (">", ">="):
+        least = limit + (sign == ">")
+        return replace(range_, lower=least if lower is None else max(lower, least))
+    most = limit - (sign == "<")
+    return replace(range_, upper=most if upper is None else min(upper, most))
 
 
 @dataclass
 class DynamicSizes:
     """The sizes that may change: their bounds, values in the example, places and dims.
 
-    `sources` are the dims' places by symbol, `derived` what follows from others by place.
+    `sources` are the dims' places by symbol, `derived` what follows from others by place; `floats`
+    are numbers that the program reads from tensors, and integers of that kind have no dim.
     """
 
     ranges: dict[Symbol, ValueRanges]
@@ -52,6 +71,21 @@ class DynamicSizes:
     dims: dict[Symbol, DimSpec] = field(default_factory=dict)
     sources: dict[Symbol, str] = field(default_factory=dict)
     derived: dict[tuple[str, int], _DerivedDim] = field(default_factory=dict)
+    floats: list[Symbol] = field(default_factory=list)
+
+    def read(self, values: Sequence[int]) -> None:
+        """Have integers that the program reads, with these values in the example."""
+        self.floats.clear()
+        for at, value in enumerate(values):
+            symbol = Symbol(f"u{at}")
+            self.ranges[symbol], self.values[symbol] = ValueRanges(None, None), value
+
+    def other_value(self, symbol: Symbol) -> int:
+        """What a symbol is in its version: five times as large, or one less where it is read."""
+        value = self.values[symbol]
+        if symbol in self.dims:
+            return 5 * value
+        return value - 1 if value > 0 else value + 1
 
     @property
     def constraints(self) -> dict[Symbol, ValueRanges]:
@@ -60,7 +94,8 @@ class DynamicSizes:
         for place, dim in self.derived.items():
             text = linear(self.places[place], dim.times, dim.more)
             more[Symbol(text)] = bounds_of(dim)
-        return {**self.ranges, **more}
+        read = {s: r for s, r in self.ranges.items() if s not in self.dims}
+        return {**dict.fromkeys(self.floats, RealRanges(None, None)), **read, **self.ranges, **more}
 
     def versions(self, name: str, tensor: Tensor) -> list[tuple[int, ...]]:
         """The shape of an input: as in the example, then with each symbol five times as large."""
@@ -78,7 +113,7 @@ class DynamicSizes:
     def text(self, values: Sequence[int]) -> str:
         """The expression of a size with these values in the versions."""
         first, *others = values
-        scaled = [s for s, v in zip(self.values, others, strict=True) if v == 5 * first]
+        scaled = [s for s, v in zip(self.values, others, strict=True) if v == 5 * first != 0]
         if len(scaled) > 1:
             rest = first
             for symbol in scaled:
@@ -86,7 +121,7 @@ class DynamicSizes:
             return "*".join([*[str(rest)] * (rest != 1), *scaled])
         terms, left = [], first
         for (symbol, at), value in zip(self.values.items(), others, strict=True):
-            times, remainder = divmod(value - first, 4 * at)
+            times, remainder = divmod(value - first, self.other_value(symbol) - at)
             if remainder:
                 return f"({symbol}//{max(at // max(first, 1), 1)})"
             if times:
@@ -160,7 +195,7 @@ def places_of(
 def _is_in_range(place: SizePlace) -> bool:
     """Whether a size changes; an error where the example is outside its bounds."""
     dim, size = place.dim, place.size
-    least, most = bounds_of(dim).lower, bounds_of(dim).upper
+    least, most = bounds_of(dim).lower or 0, bounds_of(dim).upper
     if isinstance(dim, _DimHint):
         if size > 1:
             return True
@@ -206,7 +241,7 @@ def sizes_of(
         dim = first.dim if plain else getattr(first.dim, "root")  # noqa: B009
         bounds = bounds_of(dim)
         if not plain:
-            bounds = ValueRanges(max(bounds.lower, 2), bounds.upper)
+            bounds = ValueRanges(max(bounds.lower or 0, 2), bounds.upper)
         sizes.ranges[symbol], sizes.values[symbol] = bounds, value
         sizes.dims[symbol], sizes.sources[symbol] = dim, first.source
         for place in group:
