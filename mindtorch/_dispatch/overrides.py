@@ -487,6 +487,11 @@ def through_mode(op: Op, form: str, args: Sequence[Any]) -> Any:
     return ask(_public(op, form), (), *_as_composite(op, args))
 
 
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """The modes that are on, the innermost last."""
+    return list(LOCAL.functions)
+
+
 def by_name() -> bool:
     """Whether a mode is on that sees calls by their functions, and not by rows."""
     return bool(LOCAL.functions) and not hasattr(LOCAL.functions[-1], "row")

@@ -21,6 +21,9 @@ from mindtorch._dispatch.overrides import (
     resolve_name,
     wrap_torch_function,
 )
+from mindtorch._dispatch.overrides import (
+    _get_current_function_mode_stack as _get_current_function_mode_stack,
+)
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
            "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions",

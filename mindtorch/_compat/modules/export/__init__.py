@@ -359,14 +359,14 @@ def _exported(
         read: list[int] = []
         while True:
             try:
-                found = traced(sizes, read)
+                result = traced(sizes, read)
             except OneMore as number:
                 read.append(number.value)
             else:
                 break
-        if read and str(found[0].recorder.graph) != str(other_graph(sizes, read)):
+        if read and str(result[0].recorder.graph) != str(other_graph(sizes, read)):
             refuse_number("u0")  # what Python made of a number is in the graph
-        return found
+        return result
 
     def other_graph(sizes: DynamicSizes, read: Sequence[int]) -> Graph:
         others = copy.deepcopy(sizes)

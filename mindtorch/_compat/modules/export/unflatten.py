@@ -140,6 +140,9 @@ class _Builder:
             frame = self.frames[nodes[at]]
             if len(frame) <= depth:
                 copy = graph.node_copy(nodes[at], lambda n: self._value(n, path, graph, inside))
+                if copy.op == "get_attr":  # of a higher-order operator's function
+                    inner = self.program.graph_module.get_submodule(str(copy.target))
+                    module.add_module(str(copy.target), inner)
                 inside[nodes[at]] = copy
                 at += 1
                 continue
