@@ -373,12 +373,12 @@ def _released(lines: Sequence[tuple[str, str]], returned: str) -> list[str]:
     """The program's lines, each result let go after its last use."""
     text: list[str] = []
     later = {name: at for at, (_, call) in enumerate(lines) for name in _results_in(call)}
-    kept = _results_in(returned)
+    results = _results_in(returned)
     for at, (name, call) in enumerate(lines):
         writes = "+= 1" in call
         text.append(call if writes else f"{name} = {call}")
         text += [
-            f"{n} = None" for n in sorted(_results_in(call)) if later[n] == at and n not in kept
+            f"{n} = None" for n in sorted(_results_in(call)) if later[n] == at and n not in results
         ]
     return text
 

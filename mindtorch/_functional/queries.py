@@ -215,6 +215,12 @@ def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:
     return _TypedTensorType(dtype.legacy + "Tensor", (), scope)
 
 
+def typed_tensor_named(name: str, where: str) -> type | None:
+    """The legacy class of this name, such as LongTensor; None where there is none."""
+    dtype = next((d for d in dt.ALL if d.legacy + "Tensor" == name), None)
+    return None if dtype is None else typed_tensor(dtype, where)
+
+
 def _construct(
     args: Any,
     options: dict[str, Any],

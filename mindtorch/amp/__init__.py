@@ -91,12 +91,14 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
             text = "CUDA is not available or torch_xla is imported. Disabling autocast."
             warnings.warn(text, stacklevel=3)
             return False
-        known = self.device_type not in DEFAULTS or self.dtype in (dt.bfloat16, dt.float16)
+        name, takes = "CPU", [dt.bfloat16, dt.float16]
+        if self.device_type == "npu":
+            name, takes = "npu", [dt.float16, dt.bfloat16, dt.float32]
+        known = self.device_type not in DEFAULTS or self.dtype in takes
         if not known:
-            name = self.device_type.upper()
             warnings.warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                f"{name} Autocast only supports dtypes of {', '.join(map(str, takes))} currently.",
                 stacklevel=3,
             )
         return known

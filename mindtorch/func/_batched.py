@@ -221,10 +221,10 @@ def wrapped_text(kind: str, level: int, value: str, dim: int = 0) -> str:
 
 
 def _new(name: str) -> Callable[..., Tensor]:
-    made = getattr(Tensor, name)
+    plain = getattr(Tensor, name)
 
     def new(self: BatchedTensor, *args: Any, **options: Any) -> Tensor:
-        return self._each_new(made(self, *args, **options))
+        return self._each_new(plain(self, *args, **options))
 
     new.__name__ = name
     return new

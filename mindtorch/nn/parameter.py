@@ -154,7 +154,9 @@ class UninitializedTensorMixin:
         """Lets conversions and `copy_` through, and attributes; ValueError for other calls."""
         if func in _OF_ANY_SHAPE or type(func).__name__ == "method-wrapper":
             with mindtorch._C.DisableTorchFunctionSubclass():
-                return func(*args, **(kwargs or {}))
+                result = func(*args, **(kwargs or {}))
+                moved = isinstance(result, Tensor) and not isinstance(result, cls)
+                return result.as_subclass(cls) if moved else result
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {_as_torch_shows(func)}. This error"
             " happens when you are using a `LazyModule` or explicitly manipulating"

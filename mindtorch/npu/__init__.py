@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from .._autograd.scope import StepScope
@@ -44,6 +46,7 @@ from .._random import generator as _random
 from .._tensor import device as _device
 from .._tensor.device import DeviceLike
 from .._tensor.device import device as Device
+from ..amp import switches
 from .config import config, is_jit_compile_false, set_compile_mode, set_option
 from .graphs import NPUGraph, make_graphed_callables
 
@@ -52,6 +55,7 @@ __all__ = [
     "NPUGraph",
     "Stream",
     "StreamContext",
+    "can_device_access_peer",
     "config",
     "conv",
     "current_device",
@@ -61,6 +65,8 @@ __all__ = [
     "device_count",
     "device_of",
     "empty_cache",
+    "get_allocator_backend",
+    "get_autocast_dtype",
     "get_device_name",
     "get_device_properties",
     "get_rng_state",
@@ -69,6 +75,7 @@ __all__ = [
     "host_syncs",
     "init",
     "initial_seed",
+    "is_autocast_enabled",
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",
@@ -86,10 +93,13 @@ __all__ = [
     "memory_stats",
     "memory_summary",
     "record",
+    "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "restart_device",
     "seed",
     "seed_all",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
     "set_compile_mode",
     "set_deterministic_level",
     "set_device",
@@ -241,6 +251,40 @@ def set_rng_state(new_state: Any, device: Device | str | int | None = "npu") -> 
     _random.default_generator(f"npu:{index_of(device)}").set_state(new_state)
 
 
+def get_allocator_backend() -> str:
+    """ "native": the caching allocator of the bindings."""
+    return "native"
+
+
+def reset_max_memory_allocated(device: Device | str | int | None = None) -> None:
+    """`reset_peak_memory_stats`, by its old name."""
+    warnings.warn(
+        "torch_npu.npu.reset_max_memory_allocated now calls torch_npu.npu.reset_peak_memory_stats,"
+        " which resets /all/ peak memory stats.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    reset_peak_memory_stats(device)
+
+
+def can_device_access_peer(device_id: int, peer_device_id: int) -> bool:
+    """Whether two devices can copy from each other; AssertionError for one that is not there."""
+    for index in (device_id, peer_device_id):
+        if not 0 <= index < device_count():
+            raise AssertionError("Invalid device id")
+    try:
+        _runtime.device(device_id).reach(_runtime.device(peer_device_id))
+    except RuntimeError:
+        return False
+    return device_id != peer_device_id
+
+
+get_autocast_dtype = partial(switches.get_autocast_dtype, "npu")
+set_autocast_dtype = partial(switches.set_autocast_dtype, "npu")
+is_autocast_enabled = partial(switches.is_autocast_enabled, "npu")
+set_autocast_enabled = partial(switches.set_autocast_enabled, "npu")
+
+
 def host_syncs() -> int:
     """How often this process waited for a device so far."""
     return _runtime.cann().runtime.counters()["host_syncs"]
@@ -253,4 +297,8 @@ def __getattr__(name: str) -> Any:
         return OutOfMemoryError
     if name in ("amp", "memory", "mstx", "utils"):
         return importlib.import_module("." + name, __name__)
+    from .._functional.queries import typed_tensor_named
+
+    if typed := typed_tensor_named(name, "npu"):
+        return typed
     raise AttributeError(f"module 'mindtorch.npu' has no attribute '{name}'")

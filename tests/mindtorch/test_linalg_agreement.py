@@ -193,3 +193,14 @@ def test_factors_of_nothing_have_torchs_shapes(dtype, shape):
         return [(tuple(p.shape), str(p.dtype).rpartition(".")[2]) for p in parts]
 
     assert run(mindtorch) == run(pytest.importorskip("torch", reason="torch 2.13 is the oracle"))
+
+
+@pytest.mark.parametrize("dev", ["cpu", "npu"])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2, 2)])
+@pytest.mark.parametrize("checked", [False, True])
+def test_factors_of_a_singular_matrix_are_refused_as_in_torch(shape, dev, checked):
+    def run(t):
+        a = t.zeros(shape, device=dev if t is mindtorch else "cpu")
+        return t.linalg.lu_factor_ex(a, check_errors=True) if checked else t.linalg.lu_factor(a)
+
+    assert agree(run)[0] == "raised"

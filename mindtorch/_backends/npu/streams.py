@@ -49,6 +49,10 @@ class Stream(StepScope):
         return Device("npu", self._bound.device.index)
 
     @property
+    def device_index(self) -> int:
+        return int(self._bound.device.index)
+
+    @property
     def npu_stream(self) -> int:
         """The aclrtStream's address."""
         return self._bound.handle
@@ -95,7 +99,7 @@ class Stream(StepScope):
         return hash(id(self._bound))
 
     def __repr__(self) -> str:
-        return f"<torch.npu.Stream device={self.device} npu_stream={self.npu_stream:#x}>"
+        return f"<torch_npu.npu.Stream device={self.device} npu_stream={self.npu_stream:#x}>"
 
 
 class Event:
@@ -145,7 +149,9 @@ class Event:
         return self._bound.elapsed(end_event._bound)
 
     def __repr__(self) -> str:
-        return f"<torch.npu.Event {'unrecorded' if self._bound is None else 'recorded'}>"
+        if self._bound is None:
+            return "<torch_npu.npu.Event uninitialized>"
+        return f"<torch_npu.npu.Event {id(self._bound):#x}>"
 
 
 def current_stream(device: Device | str | int | None = None) -> Stream:

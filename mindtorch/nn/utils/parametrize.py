@@ -332,7 +332,8 @@ def transfer_parametrizations_and_params(
             setattr(to_module, name, Parameter(getattr(from_module, name)))
         for parametrization in from_module.parametrizations[name]:
             register_parametrization(to_module, name, parametrization)
-        kept = from_module.parametrizations[name]
-        for original in [n for n in kept._parameters | kept._buffers if n.startswith("original")]:
-            setattr(to_module.parametrizations[name], original, getattr(kept, original))
+        source = from_module.parametrizations[name]
+        every = source._parameters | source._buffers
+        for original in [n for n in every if n.startswith("original")]:
+            setattr(to_module.parametrizations[name], original, getattr(source, original))
     return to_module

@@ -27,6 +27,15 @@ def _learned(t, name, args, shape):
 
 
 @pytest.mark.parametrize(("name", "args", "shape"), LAYERS, ids=[c[0] for c in LAYERS])
+def test_a_layer_without_sizes_is_moved_and_cast(name, args, shape):
+    layer = getattr(mindtorch.nn, name)(*args).to("npu").half()
+    out = layer(mindtorch.ones(shape, device="npu", dtype=mindtorch.float16))
+    assert {(v.device.type, v.dtype) for v in (out, *layer.parameters())} == {
+        ("npu", mindtorch.float16)
+    }
+
+
+@pytest.mark.parametrize(("name", "args", "shape"), LAYERS, ids=[c[0] for c in LAYERS])
 def test_the_first_input_decides_the_class_and_the_state(name, args, shape):
     got, expected = (_learned(t, name, args, shape) for t in (mindtorch, torch))
     assert got[:4] == expected[:4]

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from mindtorch._functional.queries import typed_tensor
-from mindtorch._tensor import dtype as dt
+from mindtorch._functional.queries import typed_tensor_named
 from mindtorch._tensor.device import device as Device
 
 
@@ -139,10 +138,8 @@ def __getattr__(name: str) -> Any:
         import mindtorch
 
         return mindtorch.OutOfMemoryError
-    if name.endswith("Tensor"):
-        legacy = {d.legacy: d for d in dt.ALL}.get(name.removesuffix("Tensor"))
-        if legacy is not None:
-            return typed_tensor(legacy, "cuda")
+    if typed := typed_tensor_named(name, "cuda"):
+        return typed
     if name[0].isupper() or name in ("device", "device_of", "graph"):
         return absent_class(name)
     if name not in _FUNCTIONS:

@@ -8,7 +8,6 @@ from ...._compat.warn_once import warn_once
 from ...rules import broadcast
 from ...words import *
 from .decompositions import (
-    LinAlgError,
     _t,
     check_matrices,
     check_shape,
@@ -253,16 +252,18 @@ def _by_columns(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
     return flat.reshape(A.shape), pivots.reshape(*batch, k), info.reshape(batch)
 
 
-def check_info(name: str, info: Any, check_errors: bool) -> None:
-    if check_errors and np.any(info):
-        at = int(np.argmax(info != 0))
-        i = int(np.ravel(info)[at])
-        where = f"(Batch element {at}): " if np.ndim(info) else ""
-        raise LinAlgError(
-            f"{name}: {where}U[{i},{i}] is zero and using it on lu_solve would"
-            " result in a division by zero. If you still want to perform the factorization,"
-            " consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
-        )
+def check_info(name: str, info: Any, check_errors: bool = True) -> None:
+    """RuntimeError for the first matrix of which a pivot is zero."""
+    if not check_errors:
+        return
+    for at, row in enumerate(np.ravel(info).tolist()):
+        if row > 0:
+            place = f"(Batch element {at}): " * bool(np.ndim(info))
+            raise RuntimeError(
+                f"{name}: {place}U[{row},{row}] is zero and using it on lu_solve would result in a"
+                " division by zero. If you still want to perform the factorization, consider"
+                " calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+            )
 
 
 def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
@@ -297,7 +298,7 @@ def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
     empty = aten.zeros((*A.shape[:-2], 0), dtype=dt.int32, device=A.device)
     result = aten.to(aten.stack(pivots, -1), dt.int32) if pivots else empty
     if check_errors:
-        check_info("torch.linalg.lu_factor_ex", np.asarray(info.cpu().tolist()), True)
+        check_info("torch.linalg.lu_factor_ex", info.tolist())
     return in_columns(A), result, info
 
 
@@ -407,21 +408,9 @@ op(
 def lu_factor(A: Tensor, pivot: bool = True) -> tuple[Tensor, Tensor]:
     """L and U in one matrix, and the exchanges of rows."""
     LU, pivots, info = aten.linalg_lu_factor_ex(A, pivot=pivot)
-    if info.device.type == "cpu" and info.numel():  # a device is not waited for
-        _refuse_zero(info.detach().reshape(-1).tolist(), bool(info.ndim))
+    if info.device.type != "meta":  # as torch_npu, it waits for the device
+        check_info("torch.linalg.lu_factor", info.tolist())
     return LU, pivots
-
-
-def _refuse_zero(info: list[int], batched: bool) -> None:
-    for at, row in enumerate(info):
-        if row > 0:
-            place = f"(Batch element {at}): " * batched
-            raise RuntimeError(
-                f"torch.linalg.lu_factor: {place}U[{row},{row}] is zero and using it on lu_solve"
-                " would result in a division by zero. If you still want to perform the"
-                " factorization, consider calling linalg.lu(A, pivot) or"
-                " linalg.lu_factor_ex(A, pivot)"
-            )
 
 
 @composite(
