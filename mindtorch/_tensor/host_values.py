@@ -6,23 +6,39 @@ values came from the host and nothing wrote over them, they are here; asking wai
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .device import CPU
 from .geometry import geometry
 from .storage import Memory, Storage
 from .tensor import Tensor, wrap
 from .types import Array
 
-_MOST = 4096  # elements: copying these costs less than the transfer's own call
+MOST = 4096  # elements: copying these costs less than the transfer's own call
+CAPTURES: set[int] = set()  # of graphs, whose results change at each replay without a call
 
 
 class HostCopy:
-    """What was copied to a memory when its storage had a version; the range of it, once asked."""
+    """What a memory holds since its storage had a version; computed and ranged once asked for.
 
-    __slots__ = ("_range", "memory", "values", "version")
+    `depth`: how many computed tensors it comes from.
+    """
 
-    def __init__(self, memory: Memory, version: int, values: Array):
-        self.memory, self.version, self.values = memory, version, values
+    __slots__ = ("_range", "_values", "depth", "memory", "version")
+
+    def __init__(
+        self, memory: Memory, version: int, values: Array | Callable[[], Array], depth: int = 0
+    ):
+        self.memory, self.version, self.depth = memory, version, depth
+        self._values = values
         self._range: tuple[int, int] | None = None
+
+    @property
+    def values(self) -> Array:
+        """The elements, in the order of the memory."""
+        if callable(self._values):
+            self._values = self._values()
+        return self._values
 
     def within(self, low: int, high: int) -> bool:
         """Whether every value, of views too, is at least `low` and below `high`."""
@@ -33,7 +49,7 @@ class HostCopy:
 
 def remember(tensor: Tensor, values: Array) -> None:
     """Keep `values`, which were copied to the whole of `tensor`, if they are few and integers."""
-    if values.dtype.kind in "iu" and 0 < values.size <= _MOST and not tensor._geom.offset:
+    if values.dtype.kind in "iu" and 0 < values.size <= MOST and not tensor._geom.offset:
         storage = tensor._storage
         storage.host_copy = HostCopy(storage.memory, storage.value, values.copy())
 
