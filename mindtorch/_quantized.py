@@ -14,7 +14,7 @@ import numpy as np
 import mindtorch
 
 from ._compat.argument_errors import parsed
-from ._compat.class_names import name_class
+from ._compat.class_names import CClass, name_class
 from ._compat.layout_refusals import layout_refusal
 from ._compat.refusals import without_kernel
 from ._compat.warn_once import warn_once
@@ -28,7 +28,7 @@ from .ops.namespaces import namespace
 from .ops.spec import OPS
 
 
-class qscheme(NamedConstant):  # noqa: N801 - torch's name
+class qscheme(NamedConstant, metaclass=CClass):  # noqa: N801 - torch's name
     """How scales are laid out; known by its name."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._backends.registry import registry
+from .._compat.class_names import class_name
 from .._tensor.dtype import FLOAT
 from .._tensor.dtype import bool as BOOL
 from .._tensor.storage import Storage, add_view
@@ -136,7 +137,7 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(
                 "assigned grad expected to be a Tensor or None but got grad of type"
-                f" {type(value).__name__}"
+                f" {class_name(value)}"
             )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
@@ -206,7 +207,12 @@ def _backward_hooks(self: Tensor) -> Any:
 
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
-        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        raise TypeError(f"Variable data has to be a tensor, but got {class_name(value)}")
+    if value.is_meta != self.is_meta:
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have"
+            " incompatible tensor type."
+        )
     if self.requires_grad and value._geom.dtype.category < FLOAT:
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or complex dtype"
@@ -501,13 +507,18 @@ def _make_subclass(
             f"{cls.__name__}: a nested tensor has no memory to share; to_padded_tensor() makes an"
             " ordinary tensor"
         )
+    requires = kwargs.get("requires_grad", require_grad)
+    if requires.__class__ is not bool:
+        raise TypeError(
+            "_make_subclass(): argument 'require_grad' (position 3) must be bool, not"
+            f" {class_name(requires)}"
+        )
     instance = object.__new__(cls)
     instance._geom = data._geom
     instance._storage = data._storage
     instance._fn = None
     instance._nr = 0
     instance._base = None
-    requires = kwargs.get("requires_grad", require_grad)
     return requires_grad_(instance) if requires else instance
 
 
@@ -533,6 +544,7 @@ def install() -> None:
         "grad": property(_grad, _set_grad, lambda self: _set_grad(self, None)),
         "data": property(_data, _set_data, _keep_data),
         "_version": property(_version),
+        "name": property(lambda self: None),
         "_backward_hooks": property(_backward_hooks),
         "output_nr": property(lambda self: self._nr),
         "retains_grad": property(lambda self: bool(self._retains)),

@@ -124,8 +124,15 @@ def explained_inside(name: str, values: Mapping[str, Any]) -> TypeError | None:
     return None
 
 
-def parsed(name: str = "", method: bool = False) -> Callable[[F], F]:
-    """Have a function written by hand refuse calls as torch's parser does, once it has failed."""
+def parsed(
+    name: str = "",
+    method: bool = False,
+    first: Callable[[Mapping[str, Any]], None] = lambda named: None,
+) -> Callable[[F], F]:
+    """Have a function written by hand refuse calls as torch's parser does, once it has failed.
+
+    `first` sees what is passed by name before the function runs.
+    """
 
     def put(function: F) -> F:
         full = "." * method + (name or function.__name__)
@@ -137,12 +144,14 @@ def parsed(name: str = "", method: bool = False) -> Callable[[F], F]:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
+                if kwargs:
+                    first(kwargs)
                 return function(*args, **kwargs)
             except SIGNS:
                 explain(args, kwargs)
                 raise
 
-        run.__dict__["parsed"] = function, explain
+        run.__dict__["parsed"] = function, explain, first
 
         if name:
             run.__name__ = run.__qualname__ = name

@@ -311,7 +311,8 @@ def _as_composite(op: Op, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[
 def seen_by_modes(function: F) -> F:
     """A function written by hand whose calls modes see as a whole."""
 
-    inner, explain = getattr(function, "parsed", (function, None))  # one frame for both
+    # One frame for both.
+    inner, explain, first = getattr(function, "parsed", (function, None, lambda named: None))
     seen = PROFILED | LIKES
 
     @wraps(function)
@@ -330,6 +331,8 @@ def seen_by_modes(function: F) -> F:
                 if value.__class__ not in _USUAL and (foreign := _foreign(args, kwargs)):
                     return hand_over(call, foreign, args, kwargs)
         try:
+            if kwargs:
+                first(kwargs)
             return inner(*args, **kwargs)
         except SIGNS:
             if explain is not None:

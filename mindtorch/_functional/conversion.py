@@ -39,7 +39,7 @@ from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
 from .._tensor.types import Array, Number, Shape
 from ..ops.limits import fits
-from ..ops.rules import LAST, c_name, channels_last, refuse_vector
+from ..ops.rules import LAST, c_name, channels_last, data_dependent, refuse_vector
 from ..ops.spec import aten
 from .creation import fill_unwritten
 from .publish import attach, surface
@@ -327,7 +327,7 @@ def item(self: Tensor, *more: object) -> Number:
         unknown = NUMBER_OF_META.get()
         if unknown is not None and self.is_floating_point():
             return unknown()
-        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        raise data_dependent(RuntimeError("Tensor.item() cannot be called on meta tensors"))
     value = _host(self).reshape(())
     return float(value) if self._geom.dtype is dt.bfloat16 else value.item()
 
@@ -338,7 +338,7 @@ def tolist(self: Tensor, *more: object) -> Any:
     if more:
         raise TypeError(f"TensorBase.tolist() takes no arguments ({len(more)} given)")
     if self._geom.device.type == "meta":
-        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        raise data_dependent(NotImplementedError("Cannot copy out of meta tensor; no data!"))
     array = _host(self)
     return (array.astype(np.float32) if self._geom.dtype is dt.bfloat16 else array).tolist()
 
@@ -376,7 +376,7 @@ def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
     return host_array(self._geom, self._storage)
 
 
-def _to_array(self: Tensor, dtype: Dtype | None = None, copy: bool | None = None) -> Array:
+def _to_array(self: Tensor, dtype: Dtype | None = None) -> Array:
     array = self.numpy()
     return array if dtype is None else array.astype(dtype, copy=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import index
 from typing import Any
@@ -47,9 +47,10 @@ def npu_is_available() -> bool:
     return npu.is_available()
 
 
-def refuse_options(layout: object, pin_memory: object) -> None:
-    """TypeError for a layout that is none, and for `pin_memory` that is no bool; RuntimeError
+def refuse_options(named: Mapping[str, object]) -> None:
+    """TypeError for a `layout` that is none, and for `pin_memory` that is no bool; RuntimeError
     where there is no device to pin memory for."""
+    layout, pin_memory = named.get("layout"), named.get("pin_memory")
     if layout is not None and type(layout).__name__ != "layout":
         raise TypeError("layout must be a torch.layout")
     if pin_memory.__class__ is not bool and pin_memory is not None:
@@ -173,7 +174,7 @@ def copied(
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def tensor(
     data: Any,
     *,
@@ -185,8 +186,6 @@ def tensor(
     """A new tensor that copies `data` (numbers, nested sequences, arrays, tensors)."""
     if dtype is not None and dtype.__class__ is not Dtype:
         dtype = dt.refuse_no_dtype(dtype, "tensor", "dtype", 0)
-    if pin_memory is not False:
-        refuse_options(None, pin_memory)
     if isinstance(data, Tensor):
         return copied(data, dtype, device or data.device, requires_grad, "torch.tensor")
     array = array_of(data, dtype)
@@ -397,7 +396,7 @@ def from_numpy(array: Array) -> Tensor:
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def zeros(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -409,10 +408,8 @@ def zeros(
     **names: Any,
 ) -> Tensor:
     """Zeros of a shape."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
     sizes = sizes_of(size, "zeros", names)
-    if size and size[0].__class__ is int and min(sizes) < 0:
+    if sizes and min(sizes) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     if is_sparse(layout):
         return _sparse_zeros(sizes, layout, dtype, device, requires_grad)
@@ -420,7 +417,7 @@ def zeros(
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def ones(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -432,8 +429,6 @@ def ones(
     **names: Any,
 ) -> Tensor:
     """Ones of a shape."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
     sizes = sizes_of(size, "ones", names)
     _refuse_sparse(layout)
     return _filled(_ones, sizes, dtype, device, requires_grad, out, 1)
@@ -497,7 +492,7 @@ def row_entry(name: str) -> Callable[..., Any]:
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def full(
     size: tuple[int, ...],
     fill_value: Number = UNGIVEN,
@@ -510,8 +505,6 @@ def full(
     requires_grad: bool = False,
 ) -> Tensor:
     """A shape filled with one number; its class gives the dtype."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
     if fill_value is UNGIVEN:
         raise TypeError('full() missing 1 required positional arguments: "fill_value"')
     if isinstance(fill_value, Tensor):
@@ -533,7 +526,7 @@ def full(
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def empty(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -546,8 +539,6 @@ def empty(
     **names: Any,
 ) -> Tensor:
     """An uninitialised tensor of a shape."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
     shape = sizes_of(size, "empty", names)
     for n in shape:
         if n < 0:
@@ -583,7 +574,7 @@ def fill_unwritten(tensor: Tensor) -> None:
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def empty_strided(
     size: tuple[int, ...],
     stride: tuple[int, ...],
@@ -595,8 +586,6 @@ def empty_strided(
     pin_memory: bool = False,
 ) -> Tensor:
     """An uninitialised tensor with given strides, in elements."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
     sizes, strides = sizes_of((size,), "empty_strided"), tuple(map(index, stride))
     if len(sizes) != len(strides):
         raise RuntimeError(
@@ -613,7 +602,7 @@ def empty_strided(
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def arange(
     start: Number | None = None,
     end: Number | None = None,
@@ -627,9 +616,7 @@ def arange(
     requires_grad: bool = False,
 ) -> Tensor:
     """start, start + step, … below end; int64 for ints, else the default dtype."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
-        refuse_sparse(layout, "arange.start_out")
+    refuse_sparse(layout, "arange.start_out")
     if start is None and end is None:
         raise TypeError(
             "arange() received an invalid combination of arguments: neither start nor end is given"
@@ -682,9 +669,7 @@ def _factory(name: str) -> None:
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False, **names: Any,
     ) -> Tensor:  # fmt: skip
-        if layout is not None or pin_memory is not False:
-            refuse_options(layout, pin_memory)
-            refuse_sparse(layout, {"eye": "eye.m_out"}.get(name, f"{name}.out"))
+        refuse_sparse(layout, {"eye": "eye.m_out"}.get(name, f"{name}.out"))
         if ends and not (NUMBERS.issuperset(map(type, args)) and not names):
             _refuse_ends(name, args)
             args = tuple(map(_number, args))
@@ -699,7 +684,7 @@ def _factory(name: str) -> None:
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = OPS[name].text
-    surface(method=False, internal=False)(parsed()(make))
+    surface(method=False, internal=False)(parsed(first=refuse_options)(make))
 
 
 def _refuse_ends(name: str, args: tuple[Any, ...]) -> None:

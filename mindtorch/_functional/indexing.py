@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from typing import Any, SupportsIndex
 
@@ -124,16 +125,13 @@ def _views(self: Tensor, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
     used = sum(_consumes(i) for i in items)
     if used > self.ndim:
         raise IndexError(_none_left(index, self.ndim))
-    if Ellipsis in [i for i in items if i.__class__ is type(Ellipsis)]:
-        at = next(n for n, i in enumerate(items) if i is Ellipsis)
-        items[at : at + 1] = [slice(None)] * (self.ndim - used)
-    part, dim, used = self, 0, 0
+    part, dim = self, 0
     tensors: dict[int, Tensor] = {}
-    for item in items:
+    for position, item in enumerate(items):
         if item is Ellipsis:
+            dim, used = dim + self.ndim - used, self.ndim
             continue
-        part, dim = _apply(part, dim, item, tensors, self, used)
-        used += 1 if item is None else _consumes(item)
+        part, dim = _apply(part, dim, item, tensors, self, position)
     if not tensors:
         return part, ()
     return part, tuple(tensors.get(i) for i in range(max(tensors) + 1))
@@ -170,8 +168,8 @@ def _convert(item: Any, self: Tensor) -> Any:
         if whole and item.__class__ is not Tensor and hasattr(item, "_level"):
             return item  # another number for each element of a batch
         return item.item() if whole and item._geom.dtype is not dt.uint8 else item
-    if isinstance(item, str):
-        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(item, str | bytes):
+        raise TypeError(f"new(): invalid data type '{type(item).__name__}'")
     if hasattr(item, "__index__"):
         return item.__index__()
     raise IndexError(
@@ -272,9 +270,12 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     watched = MODES.active and LOCAL.dispatches
     if watched and not isinstance(value, Tensor):
         value = through_mode("lift_fresh", aten._unseen(_value, self, value))
-    if _is_whole_mask(self, index) and _is_single(value) and not watched:
+    if _is_leading_mask(self, index) and _is_single(value) and not watched:
         before = self._fn
+        index = aten.reshape(index, index.shape + (1,) * (self.ndim - index.ndim))
         warn_of_overlap(OPS["index_put"], self._geom)
+        if isinstance(value, Tensor) and value.ndim:
+            value = aten.reshape(value, ())
         self.masked_fill_(_beside(index, self), value)
         if self._base is None and self._fn is not before:
             self._fn.label = "IndexPutBackward0"  # torch's operator for it
@@ -301,15 +302,15 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     part.index_put_(tensors, source)
 
 
-def _is_whole_mask(self: Tensor, index: object) -> bool:
+def _is_leading_mask(self: Tensor, index: object) -> bool:
     if not isinstance(index, Tensor) or index._geom.dtype is not dt.bool:
         return False
-    return index.shape == self.shape
+    return index.shape == self.shape[: index.ndim]
 
 
 def _is_single(value: object) -> bool:
     return not isinstance(value, Tensor | list | tuple | np.ndarray) or (
-        isinstance(value, Tensor) and not value.ndim
+        isinstance(value, Tensor) and value._geom.numel == 1
     )
 
 
@@ -318,6 +319,8 @@ def _element(value: Number, dtype: dt.dtype) -> Number:
     if dtype.category == dt.FLOAT and dtype.itemsize <= 2 and not isinstance(value, complex):
         with np.errstate(over="ignore"):
             return float(dtype.np.type(value))
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
     fits(value, dtype)
     return value
 
@@ -356,8 +359,9 @@ setattr(Tensor, "__delitem__", _delitem)  # noqa: B010
 def _contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, Tensor):
         return bool(aten.any(aten.eq(element, self)))
-    if isinstance(element, int | float | complex | bool):
-        return bool(aten.any(aten.eq(self, element)))
+    if isinstance(element, numbers.Number):
+        number: Any = element
+        return bool(aten.any(aten.eq(self, number)))
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
     )

@@ -23,6 +23,7 @@ from .creation import (
     empty_strided,
     finish,
     full,
+    is_sparse,
     ones,
     refuse_options,
     row_entry,
@@ -44,8 +45,6 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
         memory_format: Any = None,
         pin_memory: bool = False,
     ) -> Any:
-        if layout is not None or pin_memory is not False:
-            refuse_options(layout, pin_memory)
         if len(args) != (name == "full_like"):
             raise TypeError(f"{name}: {len(args)} values")
         if input.__class__ is not Tensor and (kinds := overriding((input,))):
@@ -63,6 +62,9 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
             raise _no_tensor(name, input) from None
         if device is not None:
             geom = geom.on(resolve(device))
+        if is_sparse(layout) and name == "zeros_like":
+            return zeros(geom.shape, dtype=geom.dtype, layout=layout, device=geom.device,
+                         requires_grad=requires_grad)  # fmt: skip
         if geom.contiguous and make is not None:
             result = make(geom, *args)
             if result._geom.strides != geom.strides:  # of dims of one element
@@ -75,7 +77,7 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"torch.{name[:-5]} with the shape, dtype and device of `input`."
-    return parsed()(like)
+    return parsed(first=refuse_options)(like)
 
 
 def _no_tensor(name: str, value: Any) -> TypeError:
@@ -123,7 +125,7 @@ empty_like = surface(name="empty_like", method=False)(_like("empty_like", None))
 
 
 def _new(make: Callable[..., Any], name: str) -> None:
-    plain, _ = make.__dict__.get("parsed", (make, None))
+    plain = make.__dict__.get("parsed", (make,))[0]
 
     def new(
         self: Tensor, *size: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
@@ -133,6 +135,7 @@ def _new(make: Callable[..., Any], name: str) -> None:
             result = factory_call(name, (self, *size), options)
             if result is not NotImplemented:
                 return cast("Tensor", result)
+        refuse_options(kwargs)
         geom = self._geom
         source = size[0] if make is tensor and len(size) == 1 else None
         kind, where = dtype or geom.dtype, device or geom.device

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._compat.argument_errors import class_name, parsed, refused_input
 from .._compat.argument_parser import refusal, signature
+from .._compat.class_names import CClass
 from .._compat.missing_args import UNGIVEN
 from .._dispatch.bind import can_cast as _can_cast
 from .._dispatch.overrides import hand_over, overriding
@@ -38,11 +39,11 @@ class NamedConstant:
         return self.name
 
 
-class memory_format(NamedConstant):  # noqa: N801 - torch's name
+class memory_format(NamedConstant, metaclass=CClass):  # noqa: N801 - torch's name
     """How a new tensor is to be laid out."""
 
 
-class layout(NamedConstant):  # noqa: N801 - torch's name
+class layout(NamedConstant, metaclass=CClass):  # noqa: N801 - torch's name
     """How a tensor stores its elements: tensors here are `strided`; the others are only names."""
 
 

@@ -121,16 +121,14 @@ def _finished(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def rand(
     *size: Any, generator: Generator | None = None, out: Any = None, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
     **named: Any,
 ) -> Tensor:  # fmt: skip
     """Uniform draws from [0, 1)."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
-        refuse_sparse(layout, "uniform_")
+    refuse_sparse(layout, "uniform_")
     kind = _float_dtype(kind_of("rand", dtype, out), "check_uniform_bounds")
     shape = sizes_of(size, "rand", named)
     if out is not None and tuple(out.shape) == shape:  # the order of draws is that of its memory
@@ -140,16 +138,14 @@ def rand(
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def randn(
     *size: Any, generator: Generator | None = None, out: Any = None, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
     **named: Any,
 ) -> Tensor:  # fmt: skip
     """Draws from the standard normal distribution."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
-        refuse_sparse(layout, "normal_")
+    refuse_sparse(layout, "normal_")
     kind = _float_dtype(kind_of("randn", dtype, out), "normal_kernel_cpu")
     shape = sizes_of(size, "randn", named)
     if out is not None and tuple(out.shape) == shape:  # the order of draws is that of its memory
@@ -159,16 +155,14 @@ def randn(
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def randint(
     low: int | None = None, high: Any = None, size: Sequence[int] | None = None, *,
     generator: Generator | None = None, out: Any = None, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Integers from [low, high), or from [0, low) where `high` is left out."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
-        refuse_sparse(layout, "random_.from")
+    refuse_sparse(layout, "random_.from")
     if size is None:  # randint(high, size); without a `low` by name
         low, high, size = None, low, high
     elif high is None:
@@ -197,7 +191,7 @@ _COUNTED = {dt.float16: (1 << 11) + 1, dt.float32: (1 << 24) + 1, dt.float64: (1
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def randperm(
     n: int,
     *,
@@ -210,8 +204,6 @@ def randperm(
     pin_memory: bool = False,
 ) -> Tensor:
     """0…n-1 in random order."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
     kind = kind_of("randperm", dtype, out) or dt.int64
     if kind is dt.bool:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
@@ -638,7 +630,7 @@ def _refuse_spread(std: Tensor) -> None:
 
 
 @surface(method=False)
-@parsed()
+@parsed(first=refuse_options)
 def normal(
     mean: Tensor | float,
     std: Tensor | float = 1.0,
@@ -653,8 +645,6 @@ def normal(
     requires_grad: bool = False,
 ) -> Tensor:
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
-    if layout is not None or pin_memory is not False:
-        refuse_options(layout, pin_memory)
     refuse_batches(mean, std)
     if not isinstance(std, Tensor) and not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")

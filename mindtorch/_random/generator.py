@@ -15,6 +15,7 @@ from weakref import WeakSet
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL
+from .._compat.class_names import CClass
 from .._tensor.device import STANDING_IN, DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.locks import Lock
@@ -70,7 +71,7 @@ def _is_state(state: Any) -> bool:
     return 0 < place < _WORDS and left + place == _WORDS + 1
 
 
-class Generator:
+class Generator(metaclass=CClass, module="torch._C"):
     """A source of random numbers on one device (torch.Generator)."""
 
     __module__ = "torch._C"

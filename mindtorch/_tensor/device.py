@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
-from .._compat.class_names import class_name
+from .._compat.class_names import CClass, class_name
 from .._compat.invalid_arguments import invalid_combination
 from .scoped_stack import popping, pushing
 
@@ -35,7 +35,7 @@ class Bound:
 _UNGIVEN: None = cast("None", object())
 
 
-class device:  # noqa: N801 - torch's name
+class device(metaclass=CClass):  # noqa: N801 - torch's name
     """A device type and an index: `device("npu:0")`, `device("npu", 0)`, `device(0)`.
 
     Interned: equal devices are one object. RuntimeError for an unknown type.
@@ -61,9 +61,11 @@ class device:  # noqa: N801 - torch's name
         return interned
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in self.__slots__:
-            raise AttributeError(f"'torch.device' object has no attribute '{name}'")
+        object.__getattribute__(self, name)
         raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
 
     def _compare(self, other: object) -> bool:
         if isinstance(other, device):

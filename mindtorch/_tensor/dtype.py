@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .._compat.class_names import CClass, name_in_errors
+
 BOOL, INTEGER, FLOAT, COMPLEX = 0, 1, 2, 3
 
 # Types that numpy lacks and ml_dtypes has, with their sizes in bytes.
@@ -29,7 +31,7 @@ _PAIR = [("real", "<f2"), ("imag", "<f2")]
 _ABBREVIATED = {"float": "f", "bfloat": "bf", "complex": "c", "int": "i", "uint": "u"}
 
 
-class dtype:  # noqa: N801 - torch's name
+class dtype(metaclass=CClass):  # noqa: N801 - torch's name
     """An element type: identity is equality.
 
     `itemsize` is in bytes; `category` is BOOL < INTEGER < FLOAT < COMPLEX; `acl` is the ACL name
@@ -291,19 +293,16 @@ class _Limits:
     def __hash__(self) -> builtins.int:
         return hash(tuple(vars(self).values()))
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"'torch.{type(self).__name__}' object has no attribute '{name}'")
-
     def __setattr__(self, name: str, value: object) -> None:
         getattr(self, name)
-        kind = type(self).__name__
-        raise AttributeError(f"attribute '{name}' of 'torch.{kind}' objects is not writable")
+        kind = name_in_errors(type(self))
+        raise AttributeError(f"attribute '{name}' of '{kind}' objects is not writable")
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"cannot pickle 'torch.{type(self).__name__}' object")
+        raise TypeError(f"cannot pickle '{name_in_errors(type(self))}' object")
 
 
-class finfo(_Limits):  # noqa: N801 - torch's name
+class finfo(_Limits, metaclass=CClass):  # noqa: N801 - torch's name
     """Limits of a floating dtype (torch.finfo)."""
 
     dtype: str
@@ -340,7 +339,7 @@ class finfo(_Limits):  # noqa: N801 - torch's name
         return f"finfo({body}, dtype={self.dtype})"
 
 
-class iinfo(_Limits):  # noqa: N801 - torch's name
+class iinfo(_Limits, metaclass=CClass):  # noqa: N801 - torch's name
     """Limits of an integer dtype (torch.iinfo)."""
 
     bits: builtins.int

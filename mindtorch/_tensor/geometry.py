@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 from operator import index
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, SupportsIndex
 
+from .._compat.class_names import CClass
 from .device import device as Device
 from .dtype import dtype as Dtype
 
@@ -14,13 +15,10 @@ _LIMIT = 1 << 16
 _table: dict[tuple[Any, ...], Geometry] = {}
 
 
-class Size(tuple):  # type: ignore[type-arg]
+class Size(tuple, metaclass=CClass):  # type: ignore[type-arg]
     """A shape (torch.Size): a tuple of ints with `numel()`."""
 
     __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"'torch.Size' object has no attribute '{name}'")
 
     def __new__(cls, iterable: Iterable[Any] = ()) -> Size:
         """A shape from ints, or what stands for one; TypeError in torch's words for others."""
@@ -54,9 +52,6 @@ class Size(tuple):  # type: ignore[type-arg]
             kind = type(other).__name__
             raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
         return Size(tuple.__add__(self, other))
-
-    def __setitem__(self, at: object, value: object) -> NoReturn:
-        raise TypeError("'torch.Size' object does not support item assignment")
 
     def __mul__(self, other: SupportsIndex) -> Size:
         return Size(tuple.__mul__(self, other))

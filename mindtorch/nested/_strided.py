@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -19,7 +20,7 @@ from .._compat.refusals import without_kernel
 from .._compat.warn_once import warn_once
 from .._dispatch.overrides import EVERY
 from .._functional.queries import strided
-from .._tensor.geometry import Size, geometry
+from .._tensor.geometry import Size, contiguous_strides, geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from ._rules import _EACH_ELEMENT, _LIKE
@@ -173,6 +174,14 @@ class StridedNestedTensor(NestedTensor):
 
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         return _rebuilt, (self._values.detach(), self._shapes, self.requires_grad)
+
+    def _saved_parts(self) -> tuple[Tensor, ...]:
+        """The buffer, and the sizes, strides and offsets of its parts."""
+        strides = [contiguous_strides(shape) for shape in self._shapes]
+        offsets = list(accumulate(map(prod, self._shapes), initial=0))[:-1]
+        parts = (list(self._shapes), strides, offsets)
+        numbers = (mindtorch.tensor(p, dtype=mindtorch.int64) for p in parts)
+        return (self._values.detach(), *numbers)
 
     def _text(self) -> str:
         body = ",\n".join("  " + repr(p).replace("\n", "\n  ") for p in self._shown())

@@ -42,8 +42,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         """Shares the storage of `data`; None gives an empty tensor of the default dtype."""
         if data is None:
             data = mindtorch.empty(0)
-        elif not hasattr(data, "detach"):
-            raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'")
+        elif not isinstance(data, Tensor):
+            data.detach()
         if requires_grad and not (data.is_floating_point() or data.is_complex()):
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from .._tensor import dtype as dt
 from .._tensor.device import device as Device
@@ -24,33 +24,40 @@ from .._tensor.geometry import (
 from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor
 from .._tensor.types import Number
 
+_Error = TypeVar("_Error", bound=Exception)
 NUMBERS = frozenset((bool, int, float, complex))
+
+
+def data_dependent(error: _Error) -> _Error:
+    """The error, as one of a call whose result depends on values, which meta has none of."""
+    error.__dict__["data_dependent"] = True
+    return error
 
 
 def refuse_meta(name: str) -> NoReturn:
     """NotImplementedError in torch's words for an operator that needs values, on meta."""
-    if name == "nonzero":
-        raise NotImplementedError(
-            "The register_meta function for torch.nonzero() raises unimplemented by default, as a"
-            " correct data-independent implementation does not exist. This implementation returns a"
-            " fake value, assuming all elements of the tensor are non-zero. To enable this"
-            " registration, please set"
-            " 'torch.fx.experimental._config.meta_nonzero_assume_all_nonzero' to True."
-        )
-    raise NotImplementedError(
-        f"aten::{DYNAMIC_NAMES.get(name, name)}: attempted to run this operator with Meta tensors,"
-        " but there was no fake impl or Meta kernel registered. You may have run into this message"
-        " while using an operator with PT2 compilation APIs (torch.compile/torch.export); in order"
-        " to use this operator with those APIs you'll need to add a fake impl. Please see the"
-        " following for next steps: "
-        " https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html"
-    )
+    text = _WITHOUT_META.format(DYNAMIC_NAMES.get(name, name))
+    raise data_dependent(NotImplementedError(_NONZERO if name == "nonzero" else text))
+
+
+_NONZERO = (
+    "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct"
+    " data-independent implementation does not exist. This implementation returns a fake value,"
+    " assuming all elements of the tensor are non-zero. To enable this registration, please set"
+    " 'torch.fx.experimental._config.meta_nonzero_assume_all_nonzero' to True."
+)
+_WITHOUT_META = (
+    "aten::{}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta"
+    " kernel registered. You may have run into this message while using an operator with PT2"
+    " compilation APIs (torch.compile/torch.export); in order to use this operator with those APIs"
+    " you'll need to add a fake impl. Please see the following for next steps: "
+    " https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html"
+)
 
 
 def needs_values(error: Exception) -> bool:
     """Whether a call was refused on meta because its result depends on values."""
-    text = str(error).lower()
-    return "meta tensor" in text or "register_meta" in text
+    return "data_dependent" in vars(error)
 
 
 # torch's operators whose results have a shape by values, where rows have names of their own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from math import prod
 from typing import Any, TypeAlias
 
 from .._functional.queries import LAYOUTS, layout, sparse_coo
@@ -157,6 +158,22 @@ def rebuild_sparse(kind: layout, parts: tuple[Any, ...]) -> Tensor:
     )
 
 
+def rebuild_nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
+    """A nested tensor of one buffer `[n]` and the sizes of its parts `[parts, dims]`
+    (torch._utils._rebuild_nested_tensor)."""
+    from ..nested._strided import _make
+
+    tensors = all(isinstance(t, Tensor) for t in (buffer, sizes))
+    shapes = [Size(_numbers(row, "size")) for row in sizes.tolist()] if tensors else []
+    if (
+        not tensors
+        or [buffer.numel()] != [*buffer.shape]
+        or buffer.numel() != sum(map(prod, shapes))
+    ):
+        raise RuntimeError("load: these parts make no nested tensor; the file is damaged")
+    return _make(buffer, shapes)
+
+
 def rebuild_quantized(
     storage: Face, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
     scales: tuple[Any, ...], requires_grad: bool, hooks: Any,
@@ -191,6 +208,7 @@ _UTILS = {
     "_rebuild_tensor_v3": rebuild_as,
     "_rebuild_meta_tensor_no_storage": rebuild_meta,
     "_rebuild_parameter": rebuild_parameter,
+    "_rebuild_nested_tensor": rebuild_nested,
     "_rebuild_sparse_tensor": rebuild_sparse,
     "_rebuild_qtensor": rebuild_quantized,
     "_rebuild_parameter_with_state": rebuild_parameter_with_state,

@@ -8,7 +8,7 @@ from typing import Any
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import MetaMemory, Storage
 from ..._tensor.tensor import Tensor, wrap
-from ...ops.rules import Results, refuse_meta
+from ...ops.rules import Results, data_dependent, refuse_meta
 from ...ops.spec import Op
 
 
@@ -44,7 +44,7 @@ class MetaBackend:
         """Nothing to move; shapes were checked by the rule of `copy`. NotImplementedError where a
         tensor with data would take what there is not."""
         if dest._geom.device.type != "meta":
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+            raise data_dependent(NotImplementedError("Cannot copy out of meta tensor; no data!"))
 
     def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
         """Metadata only: `dest` keeps its Geometry, which `source` matches."""

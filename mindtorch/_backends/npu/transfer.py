@@ -14,6 +14,7 @@ from ..._tensor.device import CPU
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.tensor import Tensor, adopt
 from ..._tensor.types import Array
+from ...ops.rules import data_dependent
 from ..cpu import backend as cpu
 from . import memory, runtime
 from .binding import spec_of
@@ -26,7 +27,7 @@ def copy(dest: Tensor, source: Tensor) -> None:
     """Write `source` to `dest`, one of which is on an npu; `source` broadcasts."""
     to, of = dest._geom.device, source._geom.device
     if "meta" in (to.type, of.type):
-        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        raise data_dependent(NotImplementedError("Cannot copy out of meta tensor; no data!"))
     if to is of:
         _same_device(dest, source)
     elif to.type == "cpu":

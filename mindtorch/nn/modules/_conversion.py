@@ -189,10 +189,11 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         device, dtype = tensor.device, tensor.dtype
     device = kwargs.pop("device", device)
     dtype = of_python(kwargs.pop("dtype", dtype))
-    non_blocking = bool(kwargs.pop("non_blocking", rest.pop(0) if rest else False))
+    non_blocking = kwargs.pop("non_blocking", rest.pop(0) if rest else False)
     kwargs.pop("copy", None)
     known = dtype is None or isinstance(dtype, mindtorch.dtype)
     known = known and (device is None or isinstance(device, str | Device | int))
+    known = known and isinstance(non_blocking, bool)
     if kwargs or not known or len(rest) > 1:
         raise refusal_of_to(args, named)
     return None if device is None else mindtorch.device(device), dtype, non_blocking, memory_format

@@ -7,6 +7,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._compat.class_names import class_name
 from ..._tensor.tensor import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
@@ -22,7 +23,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Gives each parameter its slice of the vector as data."""
     if not isinstance(vec, Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
+        raise TypeError(f"expected torch.Tensor, but got: {class_name(vec)}")
     listed = list(parameters)
     _check_device(listed)
     start = 0

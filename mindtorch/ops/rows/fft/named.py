@@ -254,6 +254,7 @@ def _row(
         tolerance="composite",
         surface="fft",
         out="spectrum",
+        autocast="float32 on cpu",
     )
 
 

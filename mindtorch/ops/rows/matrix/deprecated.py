@@ -295,6 +295,7 @@ op(
 op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     summary="Inverse of A from its Cholesky factor `[*, N, N]`.",
+    autocast="float32 on cpu",
     infer=_inverse_infer,
     lower=_inverse,
     grad={

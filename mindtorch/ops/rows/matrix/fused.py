@@ -427,6 +427,7 @@ composite(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addbmm,
     summary="`beta * self` plus the sum over the batch of `alpha * batch1 @ batch2`: `[M, N]`.",
+    autocast="lower",
     unsupported={"bool": kernel("addmm_impl_cpu_", unless=several_dtypes)},
     inplace=True,
     samples=calls(

@@ -9,7 +9,7 @@ from ...._compat.unsupported_dtypes import kernel
 from ...._tensor.dtype import int32, int64
 from ...._tensor.geometry import format_strides
 from ...complex_parts import in_pairs, is_real_below_double, rolled
-from ...rules import LAST, as_images, channels_last, preserved
+from ...rules import LAST, as_images, channels_last, data_dependent, preserved
 from ...samples import FLOATS
 from ...words import *
 from ..view.shape import view_strides
@@ -273,7 +273,9 @@ def _each_by_counts(
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.device.type == "meta" and output_size is None:
-        raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+        raise data_dependent(
+            RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+        )
     if repeats.numel() == 1:
         _refuse_counts(repeats)
         return _each(self, int(repeats.item()), dim, output_size)

@@ -429,6 +429,10 @@ op(
 def _bce_rule(
     self: Geometry, target: Geometry, weight: Geometry | None, reduction: int
 ) -> Geometry:
+    if target.dtype is not self.dtype:
+        raise RuntimeError(
+            f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(self.dtype)}"
+        )
     return self.fresh(self.shape if reduction == NONE else ())
 
 

@@ -368,10 +368,6 @@ def binary_cross_entropy(
             f"Using a target size ({target.size()}) that is different to the input size "
             f"({input.size()}) is deprecated. Please ensure they have the same size."
         )
-    if target.dtype is not input.dtype:
-        raise RuntimeError(
-            f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}"
-        )
     refuse_gradients("binary_cross_entropy", weight=weight)
     if weight is not None:
         weight = weight.expand(_common_shape(input, weight))

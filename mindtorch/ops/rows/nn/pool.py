@@ -273,6 +273,7 @@ def max_pool(n: int, aclnn: object) -> None:
         aclnn=aclnn,
         grad={"self": max_grad(n)},
         unsupported={"bool complex": f"max_pool{n}d"},
+        autocast="float32 on cpu" if n == 3 else "",
         samples=_max_samples(n),
         oracle=lambda torch: getattr(torch.ops.aten, f"max_pool{n}d_with_indices"),
         tolerance="exact",

@@ -55,6 +55,7 @@ op(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
     summary="A view `[*, 2] → [*]` as complex numbers.",
     infer=_as_complex,
+    autocast="float32 on cpu",
     grad={"self": lambda grad: aten.view_as_real(aten.contiguous(grad))},
     samples=lambda: [Sample((Arg((3, 2)),)), Sample((Arg((2, 3)),), error=True)],
     tolerance="exact",

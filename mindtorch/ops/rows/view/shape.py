@@ -241,6 +241,8 @@ def _refuse_expansion(self: Geometry, size: tuple[int, ...], lead: int) -> None:
                 f" non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes:"
                 f" {list(self.shape)}"
             )
+    if min(size, default=0) < -1:
+        raise RuntimeError("numel: integer multiplication overflow")
 
 
 def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Geometry:
