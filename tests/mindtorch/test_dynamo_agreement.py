@@ -283,6 +283,22 @@ def test_wrong_shapes_are_refused_while_tracing():
             run(lib.ones(2, 3))
 
 
+def test_a_branch_on_a_number_that_is_read_is_refused_in_a_whole_graph():
+    def run(lib):
+        for branch in (
+            lambda t: t + 1 if t.sum().item() > 0 else t,
+            lambda t: t + 1 if t.long()[0].item() <= 3 else t,
+        ):
+            lib._dynamo.reset()
+            with pytest.raises(lib._dynamo.exc.UserError) as error:
+                lib.compile(branch, backend="eager", fullgraph=True)(lib.ones(2))
+            yield str(error.value).split("\n")[0]
+        read = lib.compile(lambda t: t.sum().item(), backend="eager", fullgraph=True)
+        yield type(read(lib.ones(2))), read(lib.ones(2)) > 1
+
+    assert list(run(mindtorch)) == list(run(torch))
+
+
 def test_gradients_reach_what_went_in():
     for lib in (mindtorch, torch):
         x = lib.ones(2, requires_grad=True)

@@ -294,6 +294,33 @@ def test_numbers_that_a_program_reads_are_known_when_it_runs(name):
     assert list(run(mindtorch)) == list(run(torch))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_nodes_say_which_of_their_sizes_may_change():
+    def run(lib):
+        forward = lambda self, x: x.view(x.shape[0], -1) * x.shape[0]  # noqa: E731
+        net = type("Net", (lib.nn.Module,), {"forward": forward})()
+        shapes = {"x": {0: lib.export.Dim("n"), 1: lib.export.Dim.AUTO}}
+        program = lib.export.export(net, (lib.ones(4, 2, 3),), dynamic_shapes=shapes)
+        for node in (*program.graph.nodes, *program.run_decompositions().graph.nodes):
+            value = node.meta.get("val")
+            if isinstance(value, lib.Tensor):
+                yield str(value.shape), str(value.stride()), type(value).__name__
+                yield [isinstance(n, lib.SymInt) for n in value.shape]
+
+    assert list(run(mindtorch)) == list(run(torch))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_branches_are_unflattened():
+    def run(lib):
+        branch = lambda x: lib.cond(x.sum() > 0, lambda t: t + 1, lambda t: t - 1, (x,))  # noqa: E731
+        net = type("Net", (lib.nn.Module,), {"forward": lambda self, x: branch(x)})()
+        flat = lib.export.unflatten(lib.export.export(net, (lib.ones(2),)))
+        return flat(lib.ones(2)).tolist(), flat(-lib.ones(2)).tolist()
+
+    assert run(mindtorch) == run(torch)
+
+
 def test_make_fx_has_the_operators_of_torch():
     def story(lib):
         make_fx = import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx
@@ -407,6 +434,7 @@ SHAPES = {
     "a word": (branch, (7,), lambda d: {"x": {0: "b"}}),
     "short": (branch, (7,), lambda d: {"x": (d.b,)}),
     "a lone dim": (branch, (7,), lambda d: {"x": d.b}),
+    "divided": (lambda self, x: x.reshape(7, -1) * 2, (7,), lambda d: {"x": {0: d.b}}),
     "another number": (branch, (7,), lambda d: {"x": {0: 5}}),
     "one": (branch, (1,), lambda d: {"x": {0: d.b}}),
     "bounds": (branch, (7,), lambda d: {"x": {0: d.low}}),

@@ -49,6 +49,7 @@ from .._dynamo.exc import TorchRuntimeError, Unsupported
 from . import graph_breaks
 from .graph_breaks import GraphBreak
 from .guards import CallFacts
+from .read_numbers import plain_number, read_number
 from .symbols import placeholder_name, size_symbol
 
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -101,6 +102,7 @@ class DynamoRecorder(GraphRecorder):
         self.symbols: dict[tuple[int, int], str] = {}  # of sizes that change, by two values of each
         super().__init__()
         self.owner, self.sources = call, dict[int, str]()
+        self.read = 0  # numbers
         self.facts: CallFacts | None = None  # until the first graph
         self.grad, self.around = LOCAL.grad, (LOCAL.grad, LOCAL.autocast)
         self.contexts: list[tuple[autocast, Node]] = []
@@ -321,6 +323,13 @@ class DynamoRecorder(GraphRecorder):
             self.owner.counted.add(str(reason))
             counters["graph_break"][str(reason)] += 1
 
+    def on_real(self, func: Function, args: Arguments, kwargs: Keywords) -> Any:
+        result = super().on_real(func, args, kwargs)
+        if not self.owner.fullgraph or getattr(func, "__name__", "") != "item":
+            return result
+        self.read += 1
+        return read_number(result, self.read - 1)
+
     def settle(self, tensor: Tensor) -> None:
         """Run the graph so far where it may write to a tensor that is no traced one."""
         storages = [real_of(lifted)._storage for lifted, _ in self.lifted.values()]
@@ -374,7 +383,9 @@ class DynamoRecorder(GraphRecorder):
             self.flush(leaves)
         originals = {id(traced): tensor for traced, tensor in self.originals}
         result = tree_map(
-            lambda t: originals.get(id(t), t), result, is_leaf=lambda t: isinstance(t, Size)
+            lambda t: originals.get(id(t), plain_number(t)),
+            result,
+            is_leaf=lambda t: isinstance(t, Size),
         )
         for ref in self.results:
             if (traced := ref()) is not None and traced._real is not None:

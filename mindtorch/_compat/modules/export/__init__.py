@@ -50,6 +50,7 @@ from .graph_signature import (
 from .shapes_check import entries_of
 from .size_search import FixedSize, SizeSearch
 from .sizes import DynamicSizes, Symbol, places_of
+from .symbolic_values import show_sizes
 from .unbacked import OF_VALUES, OneMore, UnknownNumbers, refuse_number
 from .unflatten import UnflattenedModule, unflatten
 
@@ -247,16 +248,22 @@ class _Exporter:
         if self.recorder.numbers.items:
             return
         placeholders = [n for n in self.recorder.graph.nodes if n.op == "placeholder"]
-        module = GraphModule(self.recorder.root, self.recorder.graph)
-        for version in range(1, self.recorder.versions):
-            inputs = [n.meta["metas"][version] for n in placeholders if "metas" in n.meta]
-            if len(inputs) < len(placeholders):
-                return
-            results = _OnMeta(module).run(*inputs)
+        if not all("metas" in n.meta for n in placeholders):
+            return
+        module = _OnMeta(GraphModule(self.recorder.root, self.recorder.graph))
+        for version, symbol in enumerate(self.sizes.dims, 1):
+            results = module.run(*(n.meta["metas"][version] for n in placeholders))
             for leaf, result in zip(leaves, results, strict=True):
                 traced = isinstance(leaf, TracedTensor)
                 if traced and leaf._metas[version].shape != result.shape:
                     raise self.recorder.size_error(version)
+            size = self.sizes.other_value(symbol) + 1  # which has other divisors
+            metas = ((n.name, n.meta["metas"][0]) for n in placeholders)
+            shapes = [(m, self.sizes.shape(name, m.shape, symbol, size)) for name, m in metas]
+            try:
+                module.run(*(meta_like(meta, shape) for meta, shape in shapes))
+            except RuntimeError as error:
+                raise self.recorder.size_error(version) from error
 
     def _output(self, leaf: object) -> object:
         if isinstance(leaf, Tensor):
@@ -384,6 +391,7 @@ def _exported(
             raise
         outputs = exporter.finish(result)
         exporter.check_sizes(result)
+        show_sizes(exporter.recorder.graph, sizes)
         return exporter, result, out_spec, outputs
 
     sizes, (exporter, _, out_spec, outputs) = search.run(trace)

@@ -22,6 +22,7 @@ from .graph_signature import (
     OutputSpec,
     TensorArgument,
 )  # fmt: skip
+from .symbolic_values import show_sizes
 from .unbacked import traced_float
 
 _ATEN = namespace("aten")
@@ -123,6 +124,7 @@ def decompose(program: ExportedProgram) -> ExportedProgram:
     ]
     recorder.graph.output((*nodes, *plain))
     recorder.graph.eliminate_dead_code()
+    show_sizes(recorder.graph, program.sizes)
     outputs = [_change(s, n) for s, n in zip(changes, nodes, strict=True)]
     for spec, value in zip(program.graph_signature.output_specs, plain, strict=True):
         argument = TensorArgument(value.name) if isinstance(value, Node) else spec.arg

@@ -98,17 +98,19 @@ class DynamicSizes:
         return {**dict.fromkeys(self.floats, RealRanges(None, None)), **read, **self.ranges, **more}
 
     def versions(self, name: str, tensor: Tensor) -> list[tuple[int, ...]]:
-        """The shape of an input: as in the example, then with each symbol five times as large."""
-        shapes = [tuple(tensor.shape)]
-        for symbol in self.ranges:
-            shape = list(tensor.shape)
-            for (owner, dim), other in self.places.items():
-                if owner == name and other == symbol:
-                    size = 5 * self.values[symbol]
-                    derived = self.derived.get((name, dim))
-                    shape[dim] = derived.fn(size) if derived else size
-            shapes.append(tuple(shape))
-        return shapes
+        """The shape of an input: as in the example, then with each symbol's other value."""
+        shape = tuple(tensor.shape)
+        others = ((symbol, self.other_value(symbol)) for symbol in self.ranges)
+        return [shape, *(self.shape(name, shape, symbol, size) for symbol, size in others)]
+
+    def shape(self, name: str, shape: Sequence[int], symbol: Symbol, size: int) -> tuple[int, ...]:
+        """The shape of an input where a symbol is this."""
+        sizes = list(shape)
+        for (owner, dim), other in self.places.items():
+            if owner == name and other == symbol:
+                derived = self.derived.get((name, dim))
+                sizes[dim] = derived.fn(size) if derived else size
+        return tuple(sizes)
 
     def text(self, values: Sequence[int]) -> str:
         """The expression of a size with these values in the versions."""

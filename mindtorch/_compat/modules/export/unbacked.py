@@ -349,11 +349,11 @@ class UnknownNumbers:
     def _assert(self, holds: UnknownBool, plain: bool = False) -> None:
         node = holds.make()
         left, sign, right = holds.left, holds.sign, holds.right
-        shown = self.text(left, sign, right)
+        expression = self.text(left, sign, right)
         if sign in (">", ">=") and not plain:
-            one, two = shown.split(f" {sign} ")
-            shown = f"{two} {_REVERSED[sign]} {one}"
-        message = f"Runtime assertion failed for expression {shown} on node '{node.name}'"
+            one, two = expression.split(f" {sign} ")
+            expression = f"{two} {_REVERSED[sign]} {one}"
+        message = f"Runtime assertion failed for expression {expression} on node '{node.name}'"
         check = self.recorder.graph.create_node(
             "call_function", _ATEN._assert_scalar.default, (node, message), {},
             "_assert_scalar_default",
