@@ -279,7 +279,9 @@ def _name(kind: Dtype) -> str:
     return str(kind.legacy).removesuffix("Tensor") if hasattr(kind, "legacy") else str(kind)
 
 
-def _refuse_integers(input: Tensor) -> None:
+def _refuse_integers(input: Tensor, name: str) -> None:
+    if input.is_quantized:
+        raise NotImplementedError(without_kernel(name, "QuantizedCPU"))
     if input.dtype is not mindtorch.float32:
         kind = input.dtype.legacy.removesuffix("Tensor")
         raise RuntimeError(f"Quantize only works on Float Tensor, got {kind}")
@@ -291,7 +293,7 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Dtype) -
     if isinstance(input, list | tuple):
         parts = zip(input, scale, zero_point, strict=True)
         return tuple(quantize_per_tensor(x, s, z, dtype) for x, s, z in parts)
-    _refuse_integers(input)
+    _refuse_integers(input, "quantize_per_tensor")
     scale, zero_point = float_of(scale), int(float_of(zero_point))
     ints = _rounded(input, scale, zero_point, dtype)
     _, least, most, _ = _INTEGERS[dtype]
@@ -307,7 +309,7 @@ def quantize_per_channel(
     input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: Dtype
 ) -> QuantizedTensor:
     """`input` as integers with a scale and a zero point for each place along `axis`."""
-    _refuse_integers(input)
+    _refuse_integers(input, "quantize_per_channel")
     if scales.dim() != 1:
         raise RuntimeError("scale tensor must have dimension 1")
     if zero_points.dim() != 1:

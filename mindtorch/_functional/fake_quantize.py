@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._autograd.function import Function, FunctionNode
+from .._autograd.function import BackwardCFunction, Function, FunctionNode
+from .._autograd.grad_mode import LOCAL
 from .._compat.argument_errors import parsed
 from .._compat.refusals import without_kernel
 from .._tensor import dtype as dt
@@ -34,11 +35,23 @@ class _FakeQuantized(Function):
         return grad * inside, None, None, None, None
 
 
-def _labelled(result: Any, kind: str) -> Tensor:
-    """The result with torch's name for its node, which printing shows."""
+_members = {"_function": _FakeQuantized, "__module__": ""}
+_FakeQuantized._node_class = type("FakeQuantized", (BackwardCFunction,), _members)
+
+
+def _rounded(name: str, input: Tensor, scale: Any, zero_point: Any, *ends: int) -> Tensor:
+    """The result, with a node of the name of torch's operator; RuntimeError in torch's words where
+    the scale or the zero point wants a gradient."""
+    for what, value in (("scale", scale), ("zero_point", zero_point)):
+        if LOCAL.grad and isinstance(value, Tensor) and value.requires_grad:
+            raise RuntimeError(
+                f"The function '{name}' is not differentiable with respect to argument '{what}'."
+                " This input cannot have requires_grad True."
+            )
+    result = _FakeQuantized.apply(input, scale, zero_point, *ends)
     assert isinstance(result, Tensor)
     if result.grad_fn is not None:
-        result._fn.label = f"FakeQuantizePer{kind}AffineCachemaskBackward0"
+        result._fn.label = "".join(map(str.title, name.split("_"))) + "Backward0"
     return result
 
 
@@ -57,8 +70,10 @@ def fake_quantize_per_tensor_affine(
     """`input` as integers from `quant_min` to `quant_max` of one scale and zero point hold it."""
     number = zero_point if isinstance(zero_point, int) else None
     _refuse_range(quant_min, quant_max, number)
-    result = _FakeQuantized.apply(input, scale, zero_point, quant_min, quant_max)
-    return _labelled(result, "Tensor")
+    name = "fake_quantize_per_tensor_affine_cachemask"
+    if isinstance(scale, Tensor):
+        name = f"_{name}_tensor_qparams"
+    return _rounded(name, input, scale, zero_point, quant_min, quant_max)
 
 
 @surface(method=False)
@@ -84,8 +99,8 @@ def fake_quantize_per_channel_affine(
     sizes = [1] * input.dim()
     sizes[axis] = scale.numel()
     places = aten.to(aten.view(zero_point, sizes), scale.dtype)
-    result = _FakeQuantized.apply(input, aten.view(scale, sizes), places, quant_min, quant_max)
-    return _labelled(result, "Channel")
+    name = "fake_quantize_per_channel_affine_cachemask"
+    return _rounded(name, input, aten.view(scale, sizes), places, quant_min, quant_max)
 
 
 @surface(method=False)

@@ -49,7 +49,6 @@ ASKED_FOR = {
     "distributed.checkpoint.format_utils": "_EmptyStateDictLoadPlanner",
     "distributed.checkpoint.state_dict_loader": "_load_state_dict",
     "distributed.fsdp.wrap": "_or_policy",
-    "distributed.tensor.placement_types": "_StridedShard",
     "distributed.utils": "_sync_module_states",
     "_subclasses.functional_tensor": "FunctionalTensor mb_unwrap_functional_tensor",
     "_subclasses.meta_utils": "MetaConverter",

@@ -69,6 +69,9 @@ def test_functions_of_quantised_tensors(name):
 
 REFUSED = {
     "whole numbers": lambda t: t.quantize_per_tensor(t.arange(3), 0.1, 0, t.qint8),
+    "quantised before": lambda t: t.quantize_per_tensor(quantized(t), 0.1, 0, t.qint8),
+    "a scale with a gradient": lambda t: t.fake_quantize_per_tensor_affine(
+        values(t), t.ones((), requires_grad=True), t.zeros((), dtype=t.int32), 0, 9),
     "a number more": lambda t: quantized(t) + 1,
     "a plain one more": lambda t: values(t) + quantized(t),
     "a power": lambda t: t.pow(quantized(t), quantized(t)),
@@ -94,6 +97,20 @@ def test_zero_points_that_are_floats_stay_floats():
         q = t.quantize_per_channel(t.ones(2, 2), scales, zeros, 0, t.quint8)
         parts = (q.q_per_channel_scales(), q.q_per_channel_zero_points(), q.dequantize())
         return [str(q.qscheme()).rpartition(".")[2], repr(q).replace("mindtorch", "torch"), *parts]
+
+    agree(run)
+
+
+def test_rounding_to_a_grid_has_torchs_nodes():
+    def run(t):
+        x, scale = t.ones(2, requires_grad=True), t.ones(2)
+        zero = t.zeros(2, dtype=t.int32)
+        results = (
+            t.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 9),
+            t.fake_quantize_per_tensor_affine(x, scale[0], zero[0], 0, 9),
+            t.fake_quantize_per_channel_affine(x, scale, zero, 0, 0, 9),
+        )
+        return [repr(y.grad_fn).partition(" ")[0] for y in results]
 
     agree(run)
 

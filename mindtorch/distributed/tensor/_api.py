@@ -99,9 +99,9 @@ class DTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(
-        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # fmt: skip
+        cls, func: Any, types: Sequence[type], args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:  # fmt: skip
         return _computed(func, args, kwargs or {})
 
     @staticmethod
@@ -216,7 +216,7 @@ class _ToTorchTensor(Function):
         return input._local_tensor.view_as(input._local_tensor)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor | None) -> Any:
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[object, ...]:
         if grad is None:
             return None, None
         placements = ctx.grad_placements or _default_gradients(ctx.spec.placements)
@@ -249,7 +249,7 @@ class _FromTorchTensor(Function):
         return DTensor(input.view_as(input), DTensorSpec(mesh, placements, meta))
 
     @staticmethod
-    def backward(ctx: Any, grad: DTensor | None) -> Any:
+    def backward(ctx: Any, grad: DTensor | None) -> tuple[object, ...]:
         if grad is None:
             return (None,) * 7
         local = _laid_out(grad, ctx.placements)
@@ -272,7 +272,7 @@ class Redistribute(Function):
         return DTensor(moved, DTensorSpec(mesh, placements, meta))
 
     @staticmethod
-    def backward(ctx: Any, grad: DTensor | None) -> Any:
+    def backward(ctx: Any, grad: DTensor | None) -> tuple[object, ...]:
         if grad is None:
             return (None,) * 4
         then = _default_gradients(ctx.spec.placements)
@@ -308,7 +308,7 @@ _ONE_ELEMENT = (
 )
 
 
-def _as_distributed(func: Any, value: Tensor, mesh: DeviceMesh) -> DTensor:
+def _as_distributed(func: object, value: Tensor, mesh: DeviceMesh) -> DTensor:
     """A plain tensor among the arguments: one number is a copy, others are refused."""
     if isinstance(value, DTensor):
         return value
@@ -323,7 +323,7 @@ def _as_distributed(func: Any, value: Tensor, mesh: DeviceMesh) -> DTensor:
 _IMPLICIT: list[bool] = []  # one for each `implicit_replication` that is open
 
 
-def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _computed(func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
     """An operator on the tensors of this process, once they lie as its rule wants them."""
     name = func.overloadpacket.__name__
     writes = name.endswith("_") and not name.endswith("__")

@@ -43,6 +43,16 @@ class Shard(Placement):
 
 
 @dataclass(frozen=True)
+class _StridedShard(Shard):
+    """A part of each of `split_factor` pieces, which no operator here makes."""
+
+    split_factor: int = 1
+
+    def __repr__(self) -> str:
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+
+@dataclass(frozen=True)
 class Partial(Placement):
     """A summand in each process, or what `reduce_op` (avg, product, max, min) makes one of."""
 

@@ -46,6 +46,8 @@ class Conversion:
                 target = self._converted(name, parameter, fn(parameter))
                 if grad is not None:
                     target.grad = fn(grad).requires_grad_(grad.requires_grad)
+                    if target is not parameter:
+                        parameter.grad = grad
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -55,7 +57,7 @@ class Conversion:
         """The parameter with new contents, or a new one where that is asked for."""
         # What a wrapper holds moves with it.
         swap = ON_CONVERSION["swap"] or hasattr(type(new), "__torch_dispatch__")
-        unlike = hasattr(type(parameter), "__torch_dispatch__")
+        unlike = hasattr(type(parameter), "__torch_dispatch__") or new.is_meta != parameter.is_meta
         if not (swap or unlike or ON_CONVERSION["overwrite"]):
             parameter.data = new
             return parameter

@@ -7,9 +7,11 @@ import warnings
 import pytest
 
 import mindtorch
+import mindtorch.distributed.fsdp as ours_fsdp
 import mindtorch.distributed.tensor.parallel as ours_parallel
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+import torch.distributed.fsdp as torchs_fsdp  # noqa: E402
 import torch.distributed.tensor.parallel as torchs_parallel  # noqa: E402
 
 FUNCTIONS = """
@@ -38,6 +40,11 @@ STATEMENTS = """
     trained(nn.Linear(4, 2), None)|trained(nn.Linear(4, 2), ColwiseParallel())
     trained(nn.Linear(4, 2), RowwiseParallel())|trained(nn.LayerNorm(4), SequenceParallel())
     init_device_mesh("cpu", (1, 1), mesh_dim_names=("dp", "tp"))["tp"]|x.to_local()
+    shared(fsdp.MixedPrecisionPolicy())|shared(fsdp.MixedPrecisionPolicy(torch.bfloat16, one.dtype))
+    shared(fsdp.MixedPrecisionPolicy(torch.bfloat16, output_dtype=one.dtype))|fsdp.OffloadPolicy()
+    fsdp.fully_shard(nn.ModuleList())|fsdp.fully_shard(fsdp.fully_shard(nn.Linear(2, 2)))
+    fsdp.fully_shard(nn.PReLU(), reshard_after_forward=2)|fsdp.fully_shard(nn.Linear(1, 1), mesh=m)
+    copy.deepcopy(fsdp.fully_shard(nn.Linear(1, 1)))|fsdp.MixedPrecisionPolicy(x.dtype)
 """
 
 
@@ -69,13 +76,36 @@ def names(lib, parallel):
         optimizer.step()
         return y, module, module.state_dict(), optimizer.state_dict()["state"]
 
+    def shared(policy):
+        net = lib.nn.Sequential(lib.nn.Linear(4, 4), lib.nn.ReLU(), lib.nn.Linear(4, 2))
+        with lib.no_grad():
+            for p in net.parameters():
+                p.copy_((lib.arange(p.numel()).reshape(p.shape) % 7 - 3.0) / 4)
+        net[2].bias.requires_grad_(False)
+        fsdp.fully_shard(net[0], mp_policy=policy)
+        fsdp.fully_shard(net, mp_policy=policy)
+        optimizer = lib.optim.SGD(net.parameters(), 0.125)
+        steps = [net]
+        for _ in range(2):
+            y = net(lib.arange(8.0).view(2, 4))
+            steps += [y.detach(), [type(p).__name__ for p in net.parameters()]]
+            y.square().mean().backward()
+            steps += [repr(p.grad) for p in net.parameters()]
+            optimizer.step()
+        net.unshard()
+        whole = repr(net[2].weight)
+        net.reshard()
+        return steps, whole, repr(net.state_dict()), net.double()[2].bias, type(net)
+
+    fsdp = ours_fsdp if lib is mindtorch else torchs_fsdp
     m = lib.distributed.device_mesh.init_device_mesh("cpu", (1,))
     one = tensor.distribute_tensor(lib.ones(1), m)
     public = {k: getattr(tensor, k) for k in ("DTensor", "distribute_tensor", "distribute_module",
               "Shard", "Replicate", "Partial", "zeros", "full", "init_device_mesh")}  # fmt: skip
     styles = {k: getattr(parallel, k) for k in parallel.__all__ if hasattr(ours_parallel, k)}
     return {**public, **styles, "torch": lib, "nn": lib.nn, "F": lib.nn.functional, "m": m,
-            "one": one, "copy": copy, "loaded": loaded, "trained": trained}  # fmt: skip
+            "one": one, "copy": copy, "fsdp": fsdp,
+            "shared": shared, "loaded": loaded, "trained": trained}  # fmt: skip
 
 
 def text(scope, code):

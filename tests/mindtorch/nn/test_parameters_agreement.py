@@ -33,6 +33,27 @@ def agree(dev, program):
     assert told(mindtorch, dev, program) == told(torch, "cpu", program)
 
 
+def test_parameters_that_come_from_meta_or_go_there_are_new(dev):
+    def program(t, dev, tell):
+        def tied(device):
+            net = t.nn.Sequential(t.nn.Linear(2, 2, device=device), t.nn.Linear(2, 2))
+            net[1].weight = net[0].weight
+            return net
+
+        for net, move in (
+            (tied("meta"), lambda n: n.to_empty(device=dev)),
+            (tied(None), lambda n: n.to("meta")),
+            (tied(None), lambda n: n.half()),
+        ):
+            before = net[0].weight
+            before.grad = t.ones_like(before)
+            move(net)
+            tell(lambda b=before, n=net: (n[0].weight is b, n[1].weight is n[0].weight))
+            tell(lambda b=before, n=net: (b.grad is None, n[0].weight.grad.is_meta))
+
+    agree(dev, program)
+
+
 def test_a_parameter_without_a_shape_refuses_to_compute(dev):
     def program(t, dev, tell):
         lazy = t.nn.LazyLinear(3).to(dev)

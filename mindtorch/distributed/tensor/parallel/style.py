@@ -10,6 +10,7 @@ from mindtorch import nn
 from ...._tensor.tensor import Tensor
 from ...device_mesh import DeviceMesh
 from .._api import DTensor, distribute_module, distribute_tensor
+from .._redistribute import Placements
 from ..placement_types import Placement, Replicate, Shard
 
 Layouts = tuple[Placement | None, ...]
@@ -29,7 +30,7 @@ class ParallelStyle(ABC):
         return f"{type(self).__name__}({values})"
 
 
-def _as_distributed(value: Any, mesh: DeviceMesh, now: Any, then: Any) -> DTensor:
+def _as_distributed(value: Tensor, mesh: DeviceMesh, now: Placements, then: Placements) -> DTensor:
     """A module's input or output over the mesh: it lies as `now`, and is to lie as `then`."""
     if not isinstance(value, DTensor):
         value = DTensor.from_local(value, mesh, now)
@@ -169,7 +170,9 @@ class PrepareModuleInput(ParallelStyle):
                 "input_kwarg_layouts and desired_input_kwarg_layouts should have same length!"
             )
 
-    def _prepared(self, value: Any, mesh: DeviceMesh, now: Any, then: Any) -> Any:
+    def _prepared(
+        self, value: object, mesh: DeviceMesh, now: Placement | None, then: Placement | None
+    ) -> object:
         if now is None:
             return value
         if not isinstance(value, Tensor):
