@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .._tensor.tensor import Tensor
 from .class_names import class_name
 from .invalid_arguments import invalid_combination
 
+F = TypeVar("F", bound=Callable[..., Any])
 # Functions that take numbers for tensors (should_allow_numbers_as_tensors).
 _NUMBERS_FIT = frozenset(
     name + end
@@ -277,6 +278,22 @@ def refusal(
         return _fault(plausible[0], args, kwargs)
     name = signatures[0].name
     return TypeError(invalid_combination(f"{name}()", args, kwargs, [s.text for s in visible]))
+
+
+def of_signatures(*rows: str) -> Callable[[F], F]:
+    """Let a function of Python refuse what torch's parser refuses, by these signatures."""
+    signatures = [signature(row) for row in rows]
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            if refused := refusal(signatures, args, kwargs):
+                raise refused
+            return function(*args, **kwargs)
+
+        return cast(F, checked)
+
+    return decorate
 
 
 def _fault(

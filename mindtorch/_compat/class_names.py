@@ -39,6 +39,8 @@ def class_name(value: object) -> str:
     kind = type(value)
     if kind.__module__.endswith(".func._batched"):  # no class of its own in torch
         return "Tensor"
+    if kind.__module__.endswith(".return_types"):
+        return f"torch.return_types.{kind.__name__}"
     if kind.__module__ == "builtins" or kind.__flags__ & _HEAP_TYPE:
         return name_in_errors(kind)
     return f"{kind.__module__}.{kind.__name__}"

@@ -24,4 +24,6 @@ def is_warn_always_enabled() -> bool:
 def set_warn_always(b: bool, /) -> None:
     """Give warnings that come once in a process each time; the program's filters stay."""
     global _always
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _always = b

@@ -131,6 +131,8 @@ def set_default_tensor_type(t: Any, /) -> None:
 @parsed()
 def set_num_interop_threads(int: int) -> None:
     """Kept without effect: calls run one after another. RuntimeError below 1."""
+    if type(int) is not builtins.int:
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(int).__name__}")
     if int < 1:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
     SETTINGS["interop"] = int
@@ -147,6 +149,8 @@ def get_num_interop_threads() -> int:
 @parsed()
 def set_flush_denormal(mode: bool) -> bool:
     """False: subnormal numbers stay what they are."""
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
     return False
 
 

@@ -126,9 +126,12 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         settings.pop(self.device_type, None)
         if self.enabled:
             settings[self.device_type] = self.dtype
+        cache = is_autocast_cache_enabled()
         try:
             MODES.active += 1
             LOCAL.autocast = settings
+            autocast_increment_nesting()
+            set_autocast_cache_enabled(self._cache_enabled)
             if tracer is not None:
                 tracer(self)
             yield self
@@ -137,6 +140,8 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
                 tracer(None)
             LOCAL.autocast = before
             MODES.active -= 1
+            autocast_decrement_nesting()
+            set_autocast_cache_enabled(cache)
 
 
 def _check_device_type(device_type: object) -> None:

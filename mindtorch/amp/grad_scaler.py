@@ -102,7 +102,7 @@ class GradScaler:
             )
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        state["found_inf_per_device"] = _unscale(optimizer, 1.0 / float(scale))
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, 1.0 / scale)
         state["stage"] = OptState.UNSCALED
 
     def _found_inf_per_device(self, optimizer: Optimizer) -> dict[Device, Tensor]:
@@ -248,22 +248,28 @@ class GradScaler:
             state["_scale"] = state["_growth_tracker"] = None
         return state
 
+    def _unscale_grads_(
+        self, optimizer: Optimizer, inv_scale: Tensor, found_inf: Tensor | None = None,
+        allow_fp16: bool = False,
+    ) -> dict[Device, Tensor]:  # fmt: skip
+        """Multiply the gradients by `inv_scale`; for each device 1. where one isn't finite, or 0.
 
-def _unscale(optimizer: Optimizer, inverse: float) -> dict[Device, Tensor]:
-    """Multiply the gradients by `inverse`; for each device 1. where one isn't finite, or 0."""
-    overflows: dict[Device, Tensor] = {}
-    for group in optimizer.param_groups:
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            if p.grad.dtype is dt.float16:
-                raise ValueError("Attempting to unscale FP16 gradients.")
-            with mindtorch.no_grad():
-                grad = p.grad._values() if p.grad.is_sparse else p.grad
-                bad = mindtorch.isfinite(grad).all().logical_not().float()
-                if inverse != 1.0:
-                    grad.mul_(inverse)
-            overflows[grad.device] = (
-                overflows[grad.device].maximum(bad) if grad.device in overflows else bad
-            )
-    return overflows
+        `found_inf` is what torch's counts in; ValueError for float16, unless it is allowed.
+        """
+        inverse = float(inv_scale)
+        overflows: dict[Device, Tensor] = {}
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if p.grad.dtype is dt.float16 and not allow_fp16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                with mindtorch.no_grad():
+                    grad = p.grad._values() if p.grad.is_sparse else p.grad
+                    bad = mindtorch.isfinite(grad).all().logical_not().float()
+                    if inverse != 1.0:
+                        grad.mul_(inverse)
+                overflows[grad.device] = (
+                    overflows[grad.device].maximum(bad) if grad.device in overflows else bad
+                )
+        return overflows

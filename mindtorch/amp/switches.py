@@ -6,6 +6,8 @@ import warnings
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
+from .._compat.argument_parser import of_signatures
+from .._compat.class_names import class_name
 from .._tensor import dtype as dt
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
@@ -34,12 +36,14 @@ def is_autocast_available(device_type: str) -> bool:
     )
 
 
+@of_signatures("is_autocast_enabled(std::string_view device_type)", "is_autocast_enabled()")
 def is_autocast_enabled(device_type: str = "npu") -> bool:
     """Whether autocast is on for a device type, on this thread; RuntimeError for no type."""
     Device(device_type)
     return device_type in (LOCAL.autocast or {})
 
 
+@of_signatures("get_autocast_dtype(std::string_view device_type)")
 def get_autocast_dtype(device_type: str) -> Dtype:
     """The dtype that autocast uses for a device type; RuntimeError for no type."""
     Device(device_type)
@@ -47,11 +51,20 @@ def get_autocast_dtype(device_type: str) -> Dtype:
     return dtype
 
 
-def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+@of_signatures(
+    "set_autocast_enabled(std::string_view device_type, bool enabled)",
+    "set_autocast_enabled(bool enabled)",
+)
+def set_autocast_enabled(
+    device_type: str | bool | None = None, enabled: bool | None = None
+) -> None:
     """Turn autocast on or off for a device type (without one: npu), on this thread."""
-    kind, value = ("npu", device_type) if enabled is None else (device_type, enabled)
+    kind, value = (
+        (device_type, enabled) if isinstance(device_type, str) else
+        ("npu", device_type or enabled)
+    )  # fmt: skip
+    Device(kind)
     settings = dict(LOCAL.autocast or {})
-    assert isinstance(kind, str)
     if bool(value) == (kind in settings):
         return
     if value:
@@ -63,8 +76,10 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
     LOCAL.autocast = settings or None
 
 
+@of_signatures("set_autocast_dtype(std::string_view device_type, ScalarType dtype)")
 def set_autocast_dtype(device_type: str, dtype: Dtype) -> None:
     """Set the dtype that autocast uses for a device type, on this thread where it is on."""
+    Device(device_type)
     if device_type in (LOCAL.autocast or {}):
         LOCAL.autocast = {**LOCAL.autocast, device_type: dtype}
     else:
@@ -82,6 +97,13 @@ def _deprecated(name: str, device_type: str, argument: str = "") -> None:
     )
 
 
+def _check(name: str, kind: type, value: object) -> None:
+    """TypeError, in the words of functions of C that take one value, for one of another class."""
+    if not isinstance(value, kind):
+        name_of_kind = "bool" if kind is bool else "torch.dtype"
+        raise TypeError(f"{name} must be a {name_of_kind} (got {class_name(value)})")
+
+
 def is_autocast_cpu_enabled() -> bool:
     """is_autocast_enabled("cpu")."""
     _deprecated("is_autocast_cpu_enabled", "cpu")
@@ -90,6 +112,7 @@ def is_autocast_cpu_enabled() -> bool:
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """set_autocast_enabled("cpu", enabled)."""
+    _check("enabled", bool, enabled)
     _deprecated("set_autocast_cpu_enabled", "cpu", "enabled")
     set_autocast_enabled("cpu", enabled)
 
@@ -102,6 +125,7 @@ def get_autocast_cpu_dtype() -> Dtype:
 
 def set_autocast_cpu_dtype(dtype: Dtype) -> None:
     """set_autocast_dtype("cpu", dtype)."""
+    _check("dtype", Dtype, dtype)
     _deprecated("set_autocast_cpu_dtype", "cpu", "dtype")
     set_autocast_dtype("cpu", dtype)
 
@@ -114,6 +138,7 @@ def get_autocast_gpu_dtype() -> Dtype:
 
 def set_autocast_gpu_dtype(dtype: Dtype) -> None:
     """set_autocast_dtype("npu", dtype)."""
+    _check("dtype", Dtype, dtype)
     set_autocast_dtype("npu", dtype)
 
 
@@ -124,6 +149,7 @@ def is_autocast_cache_enabled() -> bool:
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Kept without effect."""
+    _check("enabled", bool, enabled)
     _State.cache = enabled
 
 

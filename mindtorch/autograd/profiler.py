@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, cast
 
 from ..profiler import profile as _profile
@@ -22,10 +23,23 @@ class profile(_profile):  # noqa: N801 - torch's name
     def __init__(self, enabled: bool = True, **options: Any):
         if not options.get("use_cpu", True):
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        if options.get("use_cuda"):
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use"
+                " ``use_device = 'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
         options = {k: v for k, v in options.items() if k in _OPTIONS}
         super().__init__(**options)
         self.enabled, self.entered = enabled, False
         self.profiler = self  # it has averages, none at first, before it is entered
+
+    def __repr__(self) -> str:
+        if not self.entered:
+            return "<unfinished torch.autograd.profile>"
+        return repr(self.events())
 
     @property
     def function_events(self) -> EventList:

@@ -105,6 +105,19 @@ def infer_schema(
     return f"{op_name or ''}({', '.join(parts)}) -> {reader.result()}"
 
 
+def _list_for_tuple(annotation: object) -> str:
+    """The list that torch proposes in place of a tuple of one type."""
+    if typing.get_origin(annotation) is not tuple:
+        return ""
+    items = [a for a in typing.get_args(annotation) if a is not ...]
+    alike: Any = items[0] if all(item is items[0] for item in items) else None
+    instead = f"For example, {list[alike]}." if alike else ""
+    return (
+        "We do not support Tuple inputs in schema. As a workaround, please try to use List"
+        f" instead. {instead}\n\n"
+    )
+
+
 class _Annotations:
     """What the annotations of a function say in a schema's words."""
 
@@ -133,11 +146,12 @@ class _Annotations:
         name = parameter.name
         if parameter.annotation is parameter.empty:
             self.refuse(f"Parameter {name} must have a type annotation.")
-        text = _TYPES.get(self._type(parameter.annotation))
+        annotation = self._type(parameter.annotation)
+        text = _TYPES.get(annotation)
         if text is None:
             self.refuse(
                 f"Parameter {name} has unsupported type {parameter.annotation}."
-                f" The valid types are: {_TYPES.keys()}."
+                f" {_list_for_tuple(annotation)}The valid types are: {_TYPES.keys()}."
             )
         is_tensor = text.startswith("Tensor")
         if changed != "unknown" and name in changed and not is_tensor:
@@ -733,7 +747,16 @@ class Library:
             op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"
         )
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
-        if isinstance(name, str) and name.startswith("aten::"):
+        space = name.partition("::")[0] if isinstance(name, str) else self.ns
+        if callable(fn) and space != self.ns:
+            raise RuntimeError(
+                f'impl("{name}", ...): Explicitly provided namespace ({space}) in operator name'
+                f" does not match namespace of enclosing TORCH_LIBRARY block ({self.ns})."
+                "  Move this definition to the TORCH_LIBRARY block corresponding to this namespace"
+                " (and consider deleting the namespace from your schema string.)  (Error occurred"
+                f" while processing TORCH_LIBRARY block at {self._place})"
+            )
+        if callable(fn) and space == "aten":
             raise NotImplementedError(
                 f"Library.impl: {name} is a row; registry.register replaces its kernel"
             )

@@ -195,7 +195,7 @@ class _OpNamespace:
         load()
         if self.name == "aten":
             return sorted({op.partition(".")[0] for op in OPS})
-        return sorted(DEFINED.get(self.name, ()))
+        return sorted(object.__dir__(self))  # those that were asked for, as in torch
 
     def __repr__(self) -> str:
         return f"<module 'torch.ops.{self.name}' from 'torch.ops'>"

@@ -204,6 +204,8 @@ def schedule(
     cycle = wait + warmup + active
 
     def schedule_fn(step: int) -> ProfilerAction:
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
         step -= skip_first
         if step < 0 or (repeat and step // cycle >= repeat):
             return ProfilerAction.NONE
@@ -378,6 +380,8 @@ class profile:  # noqa: N801 - torch's name
         """An empty file: frames are not recorded; ValueError for no metric."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before exporting stacks")
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
         self.events().export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:

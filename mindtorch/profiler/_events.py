@@ -215,7 +215,9 @@ class EventList(list[Any]):
             for at, e in enumerate(self)
         ]  # fmt: skip
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, file)
+            facts = {"schemaVersion": 1, "deviceProperties": [], "traceName": str(path),
+                     "displayTimeUnit": "ms", "baseTimeNanoseconds": 0}  # fmt: skip
+            json.dump({**facts, "traceEvents": events}, file)
 
 
 # What averages are sums of.

@@ -113,8 +113,11 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> li
     return unsafe_globals(f)
 
 
-def _is_zipfile(f: BinaryIO) -> bool:
+def _is_zipfile(f: str | os.PathLike[str] | BinaryIO) -> bool:
     """Whether a file, where it is read next, starts as the zip format does."""
+    if isinstance(f, str | os.PathLike):
+        with open(f, "rb") as file:
+            return _is_zipfile(file)
     start = f.tell()
     head = f.read(len(ZIP_MAGIC))
     f.seek(start)

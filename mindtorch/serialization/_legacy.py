@@ -112,8 +112,13 @@ class _LegacyStorages(Storages):
 def damaged_zip(size: int) -> RuntimeError:
     """What torch says of `size` bytes that start as a zip archive and are none."""
     what = "not a ZIP archive" if size < _SMALLEST_ZIP else "failed finding central directory"
+    return damaged_archive(f"reading zip archive: {what}")
+
+
+def damaged_archive(what: str) -> RuntimeError:
+    """What torch says where `what` failed."""
     return RuntimeError(
-        f"PytorchStreamReader failed reading zip archive: {what}. This is an internal miniz error."
+        f"PytorchStreamReader failed {what}. This is an internal miniz error."
         " If you are seeing this error, there is a high likelihood that your checkpoint file is"
         " corrupted. This can happen if the checkpoint was not saved properly, was transferred"
         " incorrectly, or the file was modified after saving."
@@ -126,7 +131,7 @@ def read_legacy(
 ) -> Any:  # fmt: skip
     """The object of a file; EOFError for an empty one, `unreadable(error, head)` for no pickle.
 
-    RuntimeError for a zip archive that is cut short, and for a pickle that torch did not write.
+    RuntimeError for a pickle that torch did not write.
     """
     start = file.tell()
     if not file.read(1):
@@ -134,8 +139,6 @@ def read_legacy(
     file.seek(start)
     head = file.read(4)
     file.seek(start)
-    if head == ZIP_MAGIC:
-        raise damaged_zip(file.seek(0, os.SEEK_END) - start)
     try:
         first = _Skimming(file).load()
         second = _Skimming(file).load() if first == MAGIC else None

@@ -177,7 +177,7 @@ def read(
     if isinstance(f, str | os.PathLike):
         if os.path.exists(f) and not (os.path.isfile(f) or os.path.isdir(f)):
             raise RuntimeError(f"load: {os.fspath(f)!r} is a device or a pipe, no file of tensors")
-        if mmap and not zipfile.is_zipfile(f):
+        if mmap and not _starts_as_zip(f):
             raise RuntimeError(
                 "mmap can only be used with files saved with"
                 f" `torch.save({f}, _use_new_zipfile_serialization=True), please torch.save your"
@@ -196,25 +196,48 @@ def read(
     return _read(f, None, where, module, strict, options)
 
 
+def _starts_as_zip(path: str | os.PathLike[str]) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+
+
 def _read(
     file: BinaryIO, mapped: str | None, where: Place, module: ModuleType | None, strict: bool,
     options: dict[str, Any],
 ) -> Any:  # fmt: skip
     kind: Any = _Unpickler if strict else _of_module(module or _pickles)
     start = file.tell()
-    zipped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC and zipfile.is_zipfile(file)
+    _check_options(options, strict)
+    zipped = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    size = file.seek(0, os.SEEK_END) - start if zipped else 0
+    file.seek(start)
     if not zipped:
-        file.seek(start)
         if strict:
             _refuse_operands(file)
         try:
             return read_legacy(file, where, kind, options, _strictly if strict else _plainly)
         except EOFError:  # torch's own unpickler says no more
             raise EOFError(*() if strict else ("Ran out of input",)) from None
-    with _unzipped(file) as opened:
+    with _unzipped(file, size) as opened:
         archive = Archive(opened, mapped)
         storages = _Zipped(archive, where)
-        return kind(io.BytesIO(archive.pickle()), storages, **options).everything()
+        body = io.BytesIO(archive.pickle())
+        head = body.read(2)
+        body.seek(0)
+        if strict and head[:1] == b"\x80" and head[1:] != b"\x02":
+            _refuse_operands(body)
+        return kind(body, storages, **options).everything()
+
+
+def _check_options(options: dict[str, Any], strict: bool) -> None:
+    """What torch's unpicklers say of options; TypeError for those that they lack."""
+    unknown = options.keys() - ({"encoding"} if strict else {"encoding", "errors", "fix_imports"})
+    if strict and options:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=5)
+    for name in sorted(unknown):
+        text = (f"Unpickler.__init__() got an unexpected keyword argument {name!r}" if strict else
+                f"{name!r} is an invalid keyword argument for Unpickler()")  # fmt: skip
+        raise TypeError(text)
 
 
 _OPERANDS = frozenset((
@@ -235,8 +258,9 @@ def _refuse_operands(file: BinaryIO) -> None:
 
     start = file.tell()
     memo: set[object] = set()
-    if isinstance(file.read(1), str):
-        raise AssertionError("Expected bytes, got str")
+    first = file.read(1)
+    if isinstance(first, str):
+        raise AssertionError("Expected bytes, got str") if first else EOFError
     file.seek(start)
     try:
         for operand, argument, _ in pickletools.genops(file):
@@ -278,12 +302,12 @@ def _plainly(error: Exception, head: bytes) -> Exception:
     return pickle.UnpicklingError(f"invalid load key, {chr(head[0])!r}.")
 
 
-def _unzipped(file: str | os.PathLike[str] | BinaryIO) -> zipfile.ZipFile:
-    """The zip file; RuntimeError, as torch's, for one whose directory is damaged."""
+def _unzipped(file: str | os.PathLike[str] | BinaryIO, size: int = sys.maxsize) -> zipfile.ZipFile:
+    """The zip file of `size` bytes; torch's RuntimeError for one whose directory is damaged."""
     try:
         return zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
-        raise damaged_zip(sys.maxsize) from error
+        raise damaged_zip(size) from error
 
 
 def _of_module(module: ModuleType) -> Any:

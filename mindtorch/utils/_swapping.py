@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import Any
 
 from .._autograd.node import AccumulateGrad
@@ -14,7 +15,12 @@ _UNSET = object()
 
 def swap(t1: Tensor, t2: Tensor) -> None:
     """Exchange data, gradients, attributes and classes; RuntimeError for results of functions."""
+    slots: Any = vars(copyreg)["_slotnames"]
+    if {*slots(type(t1))} != {*slots(type(t2))}:
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     for tensor in (t1, t2):
+        if not isinstance(tensor, Tensor):
+            raise AttributeError(f"{type(tensor).__name__!r} object has no attribute '_use_count'")
         if not tensor.is_leaf:
             raise RuntimeError(
                 "Cannot swap non-leaf tensors: their history refers to them (grad_fn is"

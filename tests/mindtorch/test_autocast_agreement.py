@@ -27,14 +27,54 @@ CASES = {
     ],
     "matrices in float32": lambda t: [
         getattr(t.linalg, name)(t.eye(2, dtype=t.bfloat16)).dtype
-        for name in ("inv", "cholesky", "svdvals", "eigvalsh")
+        for name in ("inv", "cholesky", "svdvals", "eigvalsh", "cond", "eigvals")
     ],
+    "other matrices in float32": lambda t: [
+        (
+            t.linalg.lstsq(e, e)[0].dtype,
+            t.linalg.eig(e)[0].dtype,
+            t.cholesky_inverse(e).dtype,
+            t.pinverse(e).dtype,
+            t.cholesky_solve(e, e).dtype,
+            t.linalg.householder_product(e, e[0]).dtype,
+            t.fft.fft(e).dtype,
+            t.fft.irfft(t.fft.rfft(e)).dtype,
+            t.linalg.vecdot(e.float(), e).dtype,
+        )
+        for e in (t.eye(2, dtype=t.bfloat16),)
+    ],
+    "pads and pools in float32": lambda t: (
+        [
+            t.nn.functional.pad(
+                t.ones((1,) * 2 + (3,) * n, dtype=t.bfloat16), (1,) * 2 * n, mode
+            ).dtype
+            for mode in ("reflect", "replicate")
+            for n in (1, 2, 3)
+        ]
+        + [
+            getattr(t.nn.functional, f"{name}{n}d")(
+                t.ones((1,) * 2 + (4,) * n, dtype=t.bfloat16), 2
+            ).dtype
+            for name in ("max_pool", "adaptive_avg_pool")
+            for n in (1, 2, 3)
+        ]
+    ),
+    "cross entropy of two in float32": lambda t: t.nn.functional.binary_cross_entropy(
+        t.full((2,), 0.5, dtype=t.bfloat16), t.ones(2)
+    ),
     "distances in float32": lambda t: t.cdist(t.eye(2, dtype=t.bfloat16), t.eye(2)),
     "functions remember": lambda t: squared(t),
     "softmax": lambda t: (t.ones(2, 2) @ t.ones(2, 2)).softmax(-1),
     "nested off": lambda t: off(t),
+    "depth and cache": lambda t: deep(t),
     "state": lambda t: (t.is_autocast_enabled("cpu"), str(t.get_autocast_dtype("cpu"))),
 }
+
+
+def deep(t):
+    with t.autocast("cpu", cache_enabled=False):
+        inside = t.autocast_increment_nesting(), t.autocast_decrement_nesting()
+        return inside, t.is_autocast_cache_enabled(), t.is_autocast_enabled()
 
 
 def off(t):

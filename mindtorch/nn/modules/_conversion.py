@@ -184,7 +184,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         dtype = rest.pop(0)
     elif rest:
         device = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], mindtorch.dtype)):
+        if rest and not isinstance(rest[0], bool):
             dtype = rest.pop(0)
     if "tensor" in kwargs or "other" in kwargs:
         tensor = kwargs.pop("tensor", None) or kwargs.pop("other")

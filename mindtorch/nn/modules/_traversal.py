@@ -31,7 +31,7 @@ class Traversal:
         yield prefix, self
         for name, child in self._modules.items():
             if child is not None:
-                below = f"{prefix}.{name}" if prefix else name
+                below = prefix + ("." if prefix else "") + name
                 yield from child.named_modules(memo, below, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:

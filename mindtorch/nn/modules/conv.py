@@ -134,7 +134,7 @@ def _check(
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise ValueError(
-                f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}"
+                f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
             )
         if padding == "same" and any(s != 1 for s in stride):
             raise ValueError("padding='same' is not supported for strided convolutions")

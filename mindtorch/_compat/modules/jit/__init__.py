@@ -18,6 +18,7 @@ from mindtorch._compat.refusals import refused
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.futures import Future
 from mindtorch.nn.modules.module import Module
+from mindtorch.serialization._legacy import damaged_archive, damaged_zip
 from mindtorch.utils._pytree import tree_flatten
 
 from . import state
@@ -53,9 +54,9 @@ def _same(value: Any = None, *_: object, **__: object) -> Any:
     return value if callable(value) else lambda wrapped: wrapped
 
 
-def _deprecated(name: str) -> None:
+def _deprecated(name: str, advice: str = "switch to `torch.compile` or `torch.export`") -> None:
     warnings.warn(
-        f"`torch.jit.{name}` is deprecated. Please switch to `torch.compile` or `torch.export`.",
+        f"`torch.jit.{name}` is deprecated. Please {advice}.",
         DeprecationWarning,
         stacklevel=3,
     )
@@ -173,8 +174,10 @@ def trace(
     example = () if example_inputs is None and kwargs else example_inputs
     target = frozen(func) if builtins.isinstance(func, Module) else func
     decisions = _traced_once(target, example, kwargs, strict)
-    if check_trace and decisions.values:  # torch traces again, and warns again
-        trace(func, example_inputs, check_trace=False, strict=strict, example_kwarg_inputs=kwargs)
+    if check_trace:  # torch traces again, and warns again
+        _deprecated("trace_method" if hasattr(func, "forward") else "trace")
+        if decisions.values:
+            _traced_once(target, example, kwargs, strict)
     if not builtins.isinstance(func, Module):
         return ScriptFunction(func, decisions)
     module = wrapped(func, TopLevelTracedModule, TracedModule)
@@ -186,8 +189,10 @@ def save(
     m: ScriptModule | ScriptFunction, f: Any, _extra_files: Mapping[str, object] | None = None
 ) -> None:
     """Write what script or trace gave; its class is found by name when it is loaded."""
+    _deprecated("save", "switch to `torch.export`")
     if not builtins.isinstance(m, ScriptModule | ScriptFunction):
-        raise AttributeError(f"'{type(m).__name__}' object has no attribute 'save_to_buffer'")
+        end = "" if builtins.isinstance(f, str | os.PathLike) else "_to_buffer"
+        raise AttributeError(f"'{type(m).__name__}' object has no attribute 'save{end}'")
     mindtorch.save({"module": m, "files": dict(_extra_files or {})}, f)
 
 
@@ -207,6 +212,7 @@ class CompilationUnit:
 
 def freeze(mod: T, *_: object, **__: object) -> T:
     """The module itself; RuntimeError for one that trains."""
+    _deprecated("freeze", "use `torch.compile` instead")
     if not builtins.isinstance(mod, ScriptModule):
         raise RuntimeError(
             "Freezing expects a ScriptModule as input. Please use torch.jit.script or"
@@ -222,7 +228,8 @@ def freeze(mod: T, *_: object, **__: object) -> T:
 
 def optimize_for_inference(mod: T, *_: object, **__: object) -> T:
     """The module itself."""
-    return mod
+    _deprecated("optimize_for_inference", "use `torch.compile` instead")
+    return freeze(mod) if builtins.isinstance(mod, ScriptModule) else mod
 
 
 def load(
@@ -230,11 +237,16 @@ def load(
 ) -> object:
     """Read what `save` wrote; as any pickle it may run code, so from sources that are trusted.
 
-    ValueError where there is no such file.
+    ValueError where there is no such file, RuntimeError for what `save` did not write.
     """
+    _deprecated("load", "switch to `torch.export`")
     if builtins.isinstance(f, str | os.PathLike) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")
+    if not mindtorch.serialization._is_zipfile(f):
+        raise damaged_zip(0)
     archive = mindtorch.load(f, map_location=map_location, weights_only=False)
+    if not (builtins.isinstance(archive, dict) and "module" in archive):
+        raise damaged_archive("locating file constants.pkl: file not found")
     if _extra_files is not None:
         for name in _extra_files:
             content = archive["files"].get(name, b"")

@@ -290,6 +290,7 @@ op(
     },
     unsupported={"bool whole half": "cholesky_solve_cpu"},
     samples=calls((Arg((2, 3)), POSITIVE)),
+    autocast="float32 on cpu",
     tolerance="composite",
 )
 op(
@@ -467,6 +468,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     tolerance="accumulated",
     rule="stored",
     surface="linalg",
+    autocast="lower",
 )
 def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     """The sum of conj(x) · y along a dimension."""

@@ -94,6 +94,7 @@ def _refusal(A: Tensor, tau: Tensor) -> str:
     "linalg_householder_product(Tensor A, Tensor tau) -> Tensor",
     unsupported={"bool whole half": "orgqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)))),
+    autocast="float32 on cpu",
     tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
     surface="linalg",
@@ -112,6 +113,7 @@ composite(
     summary="Q of Householder vectors, as `geqrf` returns them.",
     unsupported={"bool whole half": "orgqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)))),
+    autocast="float32 on cpu",
     tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
     surface="both",
@@ -122,6 +124,7 @@ composite(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False)"
     " -> Tensor",
     samples=calls((Arg((4, 2)), Arg((2,)), Arg((4, 3)))),
+    autocast="float32 on cpu",
     tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
     surface="both",

@@ -131,6 +131,7 @@ composite(
     lambda self, rcond=1e-15: pinv(self, rcond),
     summary="Pseudo-inverse: `[*, M, N] → [*, N, M]`.",
     samples=calls((SQUARE,)),
+    autocast="float32 on cpu",
     tolerance="composite",
 )
 
@@ -139,6 +140,7 @@ composite(
     "linalg_matrix_rank(Tensor A, Any tol=None, bool hermitian=False, *, Any atol=None,"
     " Any rtol=None) -> Tensor",
     samples=calls((SQUARE,), (Arg((2, 2), values=((1.0, 2.0), (2.0, 4.0))),)),
+    autocast="float32 on cpu",
     tolerance="exact",
     surface="linalg",
 )
@@ -169,6 +171,7 @@ def matrix_rank(
     # torch's gradient of norms other than 2 fails: it fills in place the inverse that it needs.
     unsupported={"half": "linalg_svd_cpu"},
     samples=calls((SQUARE,), (replace(SQUARE, grad=False), 1)),
+    autocast="float32 on cpu",
     tolerance="composite",
     surface="linalg",
 )
@@ -226,6 +229,7 @@ def _in_tall_columns(solution: Tensor, rest: int) -> Tensor:
     "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None)"
     " -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     samples=calls((Arg((4, 2)), Arg((4, 3)))),
+    autocast="float32 on cpu",
     tolerance="composite",
     surface="linalg",
 )
@@ -405,6 +409,7 @@ composite(
     "linalg_tensorinv(Tensor A, int ind=2) -> Tensor",
     samples=calls((Arg((2, 2, 4), values=SQUARE.values and
                        [[[4.0, 1, 0, 0], [1, 3, 0, 0]], [[0, 0, 2, 1], [0, 1, 0, 5]]]), 2)),
+    autocast="float32 on cpu",
     tolerance="composite",
     surface="linalg",
 )  # fmt: skip
@@ -437,6 +442,7 @@ def _count(shape: tuple[int, ...]) -> int:
     unsupported={"half": "lu_cpu"},
     samples=calls(Sample((Arg((2, 2, 4), values=[[[4.0, 1, 0, 0], [1, 3, 0, 0]],
                                                  [[0, 0, 2, 1], [0, 1, 0, 5]]]), Arg((2, 2))))),
+    autocast="float32 on cpu",
     tolerance="composite",
     surface="linalg",
 )  # fmt: skip

@@ -543,6 +543,7 @@ composite(
     summary="Solution of `A X = self` from LU factors of A.",
     unsupported={"half": "linalg.lu_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
+    autocast="float32 on cpu",
     tolerance="composite",
     out="expected",
     surface="both",
