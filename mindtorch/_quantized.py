@@ -513,4 +513,4 @@ def _again(first: QuantizedTensor, result: Any) -> Any:
     if isinstance(result, Tensor):
         return first._with(result) if result.dtype is first._ints.dtype else result
     parts = [_again(first, r) for r in result]
-    return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return type(result)(parts)

@@ -1,4 +1,4 @@
-"""Owns the names of torch.return_types: one named tuple for each row with named results."""
+"""Owns the names of torch.return_types: one structure sequence for each row with named results."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def _detached(result: Any) -> Any:
         return wrap(result._geom, result._storage) if result._base is None else result.detach()
     if isinstance(result, tuple | list):
         values = [_detached(r) for r in result]
-        return result._make(values) if hasattr(result, "_make") else type(result)(values)
+        return type(result)(values)
     return result
 
 

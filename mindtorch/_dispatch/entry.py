@@ -378,7 +378,7 @@ def _default(arg: SchemaArgument, form: str) -> str:
 
 def _make(op: Op, end: str = "") -> Any:
     kind = named_tuple(op, end)
-    return None if kind is None else kind._make
+    return None if kind is None else functools.partial(tuple.__new__, kind)
 
 
 # What is called so often that a dictionary for unknown names would be felt.

@@ -399,7 +399,7 @@ def _converted(result: Any, cls: type[Tensor]) -> Any:
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, tuple | list):
         results = [_converted(r, cls) for r in result]
-        return type(result)(*results) if hasattr(result, "_fields") else type(result)(results)
+        return type(result)(results)
     return result
 
 

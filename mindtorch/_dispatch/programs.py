@@ -276,9 +276,9 @@ class Recorder:
                 return self._constant(value)
             items = "".join(f"{self._source(v)}, " for v in value)
             return f"({items})" if value.__class__ is tuple else f"[{items}]"
-        if hasattr(value, "_fields"):
+        if hasattr(value, "n_fields"):
             items = "".join(f"{self._source(v)}, " for v in value)
-            return f"{self._constant(type(value)._make)}(({items}))"
+            return f"{self._constant(type(value))}(({items}))"
         if _unknown(value):
             raise Unrepeatable
         return self._constant(value)

@@ -382,7 +382,9 @@ _like("randint_like", random_)
 
 
 @cache
-def _range(dtype: Dtype) -> tuple[int, int]:
+def _range(dtype: Dtype) -> tuple[float, float]:
+    if dtype.category is dt.FLOAT:
+        return -_largest(dtype), _largest(dtype)
     return (0, 1) if dtype is dt.bool else (dt.iinfo(dtype).min, dt.iinfo(dtype).max)
 
 
@@ -392,8 +394,10 @@ def _refuse_range(low: int, high: int, dtype: Dtype) -> None:
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    if dtype.category > dt.INTEGER:
-        return
+    if dtype.category is dt.COMPLEX:
+        raise RuntimeError(
+            "check_random_bounds handles only integral, floating-point and boolean types"
+        )
     least, most = _range(dtype)
     for name, value in (("from", low), ("to - 1", high - 1)):
         if not least <= value <= most:

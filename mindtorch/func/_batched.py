@@ -371,7 +371,7 @@ def _wrapped(result: Any, level: int) -> Any:
     if isinstance(result, Tensor):
         return batched(result, level)
     values = [batched(r, level) for r in result]
-    return result._make(values) if hasattr(result, "_make") else type(result)(values)
+    return type(result)(values)
 
 
 def element_of(value: Any, level: int, index: int) -> Any:

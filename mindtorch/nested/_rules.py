@@ -108,7 +108,7 @@ def _outer(like: NestedTensor, result: Any, ragged_idx: int | None = None) -> An
     if not isinstance(result, tuple | list):
         return result
     parts = [_outer(like, r, ragged_idx) for r in result]
-    return result._make(parts) if hasattr(result, "_make") else type(result)(parts)
+    return type(result)(parts)
 
 
 def _operand(op: Op, like: NestedTensor, value: object) -> object:
@@ -509,13 +509,18 @@ def _getitem(self: NestedTensor, key: object) -> object:
         sample = _unbind(self)[keys[0]]
         return sample[keys[1:]] if keys[1:] else sample
     whole = slice(None)
-    if Ellipsis in [k for k in keys if k is Ellipsis]:
-        at = next(i for i, k in enumerate(keys) if k is Ellipsis)
-        keys = (*keys[:at], *(whole,) * (self.dim() - len(keys) + 1), *keys[at + 1 :])
-    keys = (*keys, *(whole,) * (self.dim() - len(keys)))
-    for dim, where in ((0, "dim=0"), (self._ragged_idx, "ragged dim")):
-        if not (isinstance(keys[dim], slice) and keys[dim] == whole):
-            raise RuntimeError(f"slice(): not supported for NestedTensor on {where}")
+    places = sum(k is not None and k is not Ellipsis for k in keys)
+    if not any(k is Ellipsis for k in keys):
+        if keys and isinstance(keys[0], slice):
+            raise RuntimeError("slice(): not supported for NestedTensor on dim=0")
+        keys = (*keys, Ellipsis)
+    at = next(i for i, k in enumerate(keys) if k is Ellipsis)
+    keys = (*keys[:at], *(whole,) * (self.dim() - places), *keys[at + 1 :])
+    ragged = [k for k in keys if k is not None][self._ragged_idx]
+    for part, where in ((keys[0], "dim=0"), (ragged, "ragged dim")):
+        if not (isinstance(part, slice) and part == whole):
+            name = "unsqueeze" if part is None else "select" if isinstance(part, int) else "slice"
+            raise RuntimeError(f"{name}(): not supported for NestedTensor on {where}")
     values = self._values[keys[1:]]
     gone = sum(isinstance(k, int) for k in keys[1 : self._ragged_idx])
     return with_values(self, values, self._ragged_idx - gone)

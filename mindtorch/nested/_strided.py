@@ -146,6 +146,11 @@ class StridedNestedTensor(NestedTensor):
         """The batch [B, *longest] or [*output_size], filled up with `padding`."""
         longest = [max(sizes) for sizes in zip(*self._shapes, strict=True)]
         inner = list(output_size)[1:] if output_size is not None else longest
+        if len(inner) != len(longest):
+            raise RuntimeError(
+                "Length of output_size does not match NestedTensor dims. Broadcasting is not"
+                " supported."
+            )
         if any(a < b for a, b in zip(inner, longest, strict=True)):
             raise RuntimeError(
                 "Value in output_size is less than NestedTensor padded size. Truncation is not"
@@ -164,11 +169,15 @@ class StridedNestedTensor(NestedTensor):
             raise RuntimeError(
                 "view: For now nested view cannot change or infer the implicit batch dimension"
             )
-        inner = sizes[1:]
-        return join([part.reshape([
-            part.shape[i] if n == -1 and i < part.ndim and inner.count(-1) == 1 else n
-            for i, n in enumerate(inner)
-        ]) for part in self.parts()])  # fmt: skip
+        inner, views = sizes[1:], []
+        for part in self.parts():
+            alone = inner.count(-1) == 1
+            shape = [part.shape[i] if n == -1 and i < part.ndim and alone else n
+                     for i, n in enumerate(inner)]  # fmt: skip
+            if -1 not in shape and prod(shape) != part.numel():
+                raise RuntimeError(f"shape '{sizes}' is invalid for input of size {part.numel()}")
+            views.append(part.reshape(shape))
+        return join(views)
 
     view = reshape
 
@@ -240,6 +249,10 @@ def _call(
     alike = form != "inplace" and name not in _WHOLE and name not in _OF_DIMS
     if alike and (error := layout_refusal("NestedTensor", "CPU", name, args)):
         raise error
+    shapes = {a._shapes for a in args if isinstance(a, StridedNestedTensor)}
+    if len(shapes) > 1 and (each or form == "inplace"):
+        end = "_" if form == "inplace" else ""
+        raise RuntimeError(f"{name}{end} does not support broadcasting when given a NestedTensor")
     if form == "inplace" or (name.endswith("_") and not name.endswith("__")):
         for i, part in enumerate(_first(args).parts()):
             _of_sample(run if form != "inplace" else _inplace(run), i, (part, *args[1:]), kwargs)
@@ -252,8 +265,7 @@ def _call(
         raise _unsupported(name)
     if name not in _WITH_DENSE:
         _refuse_dense(args)
-    counts = {len(a._shapes) for a in args if isinstance(a, StridedNestedTensor)}
-    if len(counts) > 1:
+    if len({*map(len, shapes)}) > 1:
         raise RuntimeError(f"{name} does not support broadcasting when given a NestedTensor")
     results = [_of_sample(run, i, args, kwargs) for i in range(len(_first(args)._shapes))]
     if results and isinstance(results[0], tuple | list):
@@ -367,5 +379,16 @@ def _by_function(name: str) -> Callable[..., Any]:
     return lambda self, *args, **kwargs: getattr(mindtorch, name)(self, *args, **kwargs)
 
 
+def _absent(name: str) -> property:
+    """What the jagged layout alone has."""
+
+    def refuse(self: object) -> object:
+        raise AttributeError(f"'Tensor' object has no attribute '{name}'")
+
+    return property(refuse)
+
+
+for _name in ("offsets", "lengths"):
+    setattr(StridedNestedTensor, _name, _absent(_name))
 for _name in {*_OF_DIMS, "matmul", "bmm", "select", "narrow", "split", "flatten", "permute"}:
     setattr(StridedNestedTensor, _name, _by_function(_name))

@@ -1,11 +1,11 @@
-"""Owns the named tuples of rows with several named results: torch.return_types, by schema."""
+"""Owns the structure sequences of rows with several named results (torch.return_types)."""
 
 from __future__ import annotations
 
 import sys
-from collections import namedtuple
 from collections.abc import Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from .spec import Op, overloads
@@ -28,9 +28,11 @@ def named_kind(name: str, fields: tuple[str, ...]) -> Any:
         parts = (f"{n}={v!r}" for n, v in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
 
-    def new(cls: Any, *results: Any) -> Any:
-        """Of one sequence, as in torch, or of the results, as other named tuples."""
-        sequence = results if len(results) > 1 else results[0] if results else None
+    def new(cls: Any, *args: Any, **named: Any) -> Any:
+        """Of one sequence, as CPython's structure sequences are made."""
+        if not args and "sequence" not in named:
+            raise TypeError("structseq() missing required argument 'sequence' (pos 1)")
+        sequence = args[0] if args else named["sequence"]
         if not isinstance(sequence, Sequence):
             raise TypeError("constructor requires a sequence")
         if len(sequence) != len(fields):
@@ -40,16 +42,21 @@ def named_kind(name: str, fields: tuple[str, ...]) -> Any:
             )
         return tuple.__new__(cls, sequence)
 
-    base = namedtuple(name, fields)  # type: ignore[misc]
-    return type(name, (base,), {
+    def absent(self: object, field: str, *_: object) -> None:
+        text = f"'torch.return_types.{name}' object has no attribute '{field}'"
+        raise AttributeError("readonly attribute" if field in fields else text)
+
+    return type(name, (tuple,), {
         "__slots__": (),
         "__new__": new,
-        "__getnewargs__": lambda self: (tuple(self),),
+        "__getattr__": absent, "__setattr__": absent,
+        "__reduce__": lambda self: (type(self), (tuple(self), {})),
         # `torch` where mindtorch stands in for it.
         "__module__": f"{sys.modules['mindtorch'].__name__}.return_types",
-        "__doc__": f"What torch.{name} gives: {', '.join(fields)}.",
+        "__match_args__": fields,
         "__repr__": text,
         "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0,
+        **{field: property(itemgetter(at)) for at, field in enumerate(fields)},
     })  # fmt: skip
 
 

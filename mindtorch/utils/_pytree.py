@@ -151,6 +151,14 @@ def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
+    if issubclass(kind, tuple) and kind.__module__.endswith("torch.return_types"):
+        register_pytree_node(
+            kind,
+            _tuple_flatten,
+            lambda values, _: kind(tuple(values)),
+            flatten_with_keys_fn=_tuple_flatten_with_keys,
+        )
+        return kind
     return namedtuple if is_namedtuple_class(kind) else kind
 
 

@@ -437,6 +437,7 @@ REFUSED = (
     "t.nn.utils.prune.ln_structured(t.nn.Linear(2, 2), 'weight', amount=1, n=2, dim=5)",
     "t.nn.Sequential(sorted)", "t.nn.Sequential(1)",
     "t.utils._pytree.tree_map(print, {'x': 1, 'z': 2}, {'y': 1, 'z': 2})",
+    "t.utils._pytree.tree_map(int, t.ones(2, 2).max(1))",
     # Operands of two dtypes where nothing promotes them: [2, 2] of float64 and of float32.
     *(f"(lambda d, f: {call})(t.ones(2, 2).double(), t.ones(2, 2))" for call in (
         "t.cdist(d, f)", "t.einsum('ij,jk', d, f)", "t.linalg.vecdot(d, f)", "F.prelu(d, f[0])",

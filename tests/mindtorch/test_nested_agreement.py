@@ -211,7 +211,6 @@ x.ndim
 """.strip().splitlines()
 # What torch refuses or cannot do on its cpu, by its result with dense tensors.
 BEYOND = {
-    "x[:, :, 1:3].unbind()": "[t[:, 1:3] for t in rows]",
     "x.unsqueeze(1).squeeze(1).unbind()": "rows",
     "torch.equal(x, x.clone())": "True",
     "F.glu(x, -1).unbind()": "[F.glu(t, -1) for t in rows]",

@@ -223,7 +223,7 @@ def test_overloads_refuse_in_torchs_words_what_no_row_takes():
 def test_results_with_names_are_torchs_named_tuples():
     pair = mindtorch.ones(2, 3).sort()
     assert isinstance(pair, mindtorch.return_types.sort)
-    assert pair._fields == ("values", "indices")
+    assert pair.__match_args__ == ("values", "indices")
     with pytest.raises(AttributeError, match="no attribute 'add'"):
         mindtorch.return_types.add  # noqa: B018
 
