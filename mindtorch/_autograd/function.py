@@ -269,7 +269,7 @@ class Function:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         if kwargs:
-            _refuse_keywords(cls, kwargs)
+            args, kwargs = _placed(cls, args, kwargs), {}
         if cls.__dict__.get("_node_class") is None:
             name = cls.__name__ + "Backward"
             members = {"_function": cls, "_place": _PLACE, "__module__": _PLACE.rstrip(".")}
@@ -305,12 +305,24 @@ class Function:
         return result
 
 
-def _refuse_keywords(cls: type[Function], kwargs: Mapping[str, Any]) -> None:
-    """TypeError in torch's words for a name that is none of `forward`'s positional parameters."""
-    parameters = inspect.signature(cls.forward).parameters
+def _placed(
+    cls: type[Function], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """All arguments by position; TypeError in torch's words where names leave a gap, defaults
+    apart, or are none of `forward`'s positional parameters."""
+    parameters = [*inspect.signature(cls.forward).parameters.values()][1:]
+    last = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = [p.name for p in parameters if p.kind <= last]
     for name in kwargs:
-        if name not in parameters or parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+        if name not in names:
             raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        if name in names[: len(args)]:
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+    rest = names[len(args) : len(args) + len(kwargs)]
+    for at, name in enumerate(rest, len(args)):
+        if name not in kwargs:
+            raise TypeError(f"forward() missing required argument: '{name}' (position {at})")
+    return (*args, *(kwargs[name] for name in rest))
 
 
 def autograd_function_apply(function: type[Function], *args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import uint8
+from .._tensor.dtype import int32, uint8
 from .._tensor.geometry import Geometry
 from ..ops.rules import c_name, scalar_name
 from ..ops.spec import Op
@@ -20,6 +20,9 @@ _TEXTS = {
     "expected": "Expected out tensor to have dtype {want}, but got {got} instead",
     "found": "Found dtype {Got} but expected {Want}",
     "spectrum": "{name} expects a {kind} output tensor, but got {Got}",
+    "places": "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or"
+    " Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype"
+    " {Got} and out_int32 flag is {is_int32}",
     "truth": "{name} only supports bool tensor for result, got: {Got}",
 }
 # What joins tensors: all say so as cat does.
@@ -40,6 +43,7 @@ def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
     if word and not modulus and not (word == "truth" and out is uint8):
         text = _TEXTS.get("expected" if word == "decides" else word, word)
         names = {"Want": scalar_name(result), "Got": scalar_name(out)}
+        names["is_int32"] = str(result is int32)
         raise RuntimeError(
             text.format(name=op.base_name, want=c_name(result), got=c_name(out), **names)
         )

@@ -132,8 +132,10 @@ def mean(
 ) -> Tensor:
     """The mean of elements where the mask is true; NaN of none."""
     if (dtype or input.dtype).category < dt.FLOAT:
+        which = "Optional" if dtype else "Input"
         raise ValueError(
-            f"mean: expected a floating point or complex dtype, but got {dtype or input.dtype}"
+            f"mean(): Could not infer output dtype. {which} dtype must be either a floating point"
+            f" or complex dtype. Got: {dtype or input.dtype}"
         )
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)

@@ -461,6 +461,7 @@ def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
     ),
     oracle=lambda torch: torch.searchsorted,
     tolerance="exact",
+    out="places",
     surface="function",
 )
 def searchsorted(
@@ -587,6 +588,7 @@ op(
     samples=calls((Arg((2, 3), grad=False), Arg((3,), values=(-1, 0, 1), grad=False))),
     oracle=lambda torch: torch.bucketize,
     tolerance="exact",
+    out="places",
     surface="function",
 )
 def bucketize(
