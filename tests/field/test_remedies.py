@@ -27,3 +27,13 @@ def test_an_id_that_is_not_listed_is_explained_by_its_module() -> None:
     assert known is not None
     assert "AOE" in known.advice.cause
     assert message_ids.of_id("EQ0001") is None
+
+
+def test_the_dtype_that_is_advised_is_one_that_the_operator_takes() -> None:
+    text = "self not implemented for {}, should be in dtype support list [{}] (Ascend910B2)"
+    for refused, taken, dtype in (
+        ("DT_INT64", "DT_FLOAT,DT_INT32", "INT32"), ("DT_INT64", "DT_FLOAT,DT_FLOAT16", "FLOAT"),
+        ("DT_BOOL", "DT_FLOAT,DT_INT64", "INT64"), ("DT_BOOL", "DT_FLOAT16,DT_FLOAT", "FLOAT"),
+    ):  # fmt: skip
+        (rule,) = (rule for _, rule in remedies.of_message(text.format(refused, taken)))
+        assert dtype in str(rule.advice).split(), rule
