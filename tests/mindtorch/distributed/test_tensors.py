@@ -1,5 +1,6 @@
 """Tensors over a mesh of one process compute, print and refuse as torch's."""
 
+import importlib
 import io
 import re
 import warnings
@@ -157,3 +158,23 @@ def test_a_mesh_of_one_computes_and_says_what_torchs_does():
             dist.destroy_process_group()
     odd = [pair for pair in zip(*stories, strict=True) if pair[0] != pair[1]]
     assert not odd, "\n".join(f"{a}\n{b}\n" for a, b in odd)
+
+
+def test_wrappers_of_activations_have_the_names_of_what_is_inside():
+    def wrapped(lib, path):
+        tools = importlib.import_module(f"{path}.checkpoint_wrapper")
+        net = lib.nn.Sequential(lib.nn.Linear(2, 2), lib.nn.Sequential(lib.nn.Linear(2, 1)))
+        with lib.no_grad():
+            for p in net.parameters():
+                p.fill_(0.5)
+        tools.apply_activation_checkpointing(net, check_fn=lambda m: isinstance(m, lib.nn.Linear))
+        for impl in tools.CheckpointImpl:
+            whole = tools.offload_wrapper(tools.checkpoint_wrapper(net, impl))
+            y = whole(lib.ones(1, 2, requires_grad=True))
+            y.sum().backward()
+            yield repr(whole), list(whole.state_dict()), [n for n, _ in whole.named_parameters()]
+            yield str(whole.load_state_dict(whole.state_dict())), y.item(), repr(whole[0].bias.grad)
+
+    place = "distributed.algorithms._checkpoint"
+    ours, theirs = wrapped(mindtorch, f"mindtorch.{place}"), wrapped(torch, f"torch.{place}")
+    assert list(ours) == list(theirs)
