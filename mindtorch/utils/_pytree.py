@@ -206,7 +206,7 @@ class TreeSpec:
         return list(self._children)
 
     def child(self, index: int) -> TreeSpec:
-        return self._children[index]
+        return self.children()[index]
 
     def is_leaf(self) -> bool:
         return self.type is None

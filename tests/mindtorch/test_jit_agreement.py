@@ -125,6 +125,8 @@ def story(lib, path):
         warnings.simplefilter("always")
         jit.trace(scope["branch"], ones)
         jit.trace(lambda x: x * float(x.sum()) + len(x), ones)
+        jit.trace(lib.relu, ones, check_trace=False)
+        jit.trace_module(lib.nn.ReLU(), {"forward": jit.trace(lib.nn.ReLU(), ones)(ones)})
     yield [(w.category.__name__, str(w.message)) for w in caught]
 
 

@@ -278,10 +278,12 @@ class Error(RuntimeError):
 
 
 def trace_module(
-    mod: Module, inputs: Mapping[str, object], *_: object, **__: object
-) -> ScriptModule:
+    mod: Module, inputs: Mapping[str, object], optimize: object = None, check_trace: bool = True,
+    *_: object, **__: object,
+) -> ScriptModule:  # fmt: skip
     """A module as it computes for the inputs of its `forward`. Deprecated in torch too."""
-    _deprecated("trace_method")
+    for _ in range(1 + check_trace):  # torch traces again to compare
+        _deprecated("trace_method")
     target = frozen(mod)
     module = wrapped(mod, TopLevelTracedModule, TracedModule)
     decisions = _traced_once(target, inputs["forward"], {})
