@@ -329,6 +329,9 @@ def test_make_fx_has_the_operators_of_torch():
         linear = lib.nn.functional.linear
         yield str(make_fx(lambda t: linear(t, t).relu_())(x).graph)
         yield make_fx(lambda t: t.flatten() * 2 + t.reshape(-1))(x).code
+        with pytest.raises(RuntimeError) as error:
+            make_fx(lambda a, b: a + b)(x)
+        yield str(error.value)
 
     assert list(story(mindtorch)) == list(story(torch))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from ..._tensor.tensor import Tensor
@@ -160,7 +160,13 @@ def _input(recorder: AtenRecorder, name: str, value: object) -> object:
 
 def _names(f: Callable[..., Any], count: int) -> list[str]:
     code: CodeType | None = getattr(inspect.unwrap(f), "__code__", None)
-    if code is None or code.co_flags & inspect.CO_VARARGS or code.co_argcount < count:
+    varied = code is None or code.co_flags & inspect.CO_VARARGS
+    places = f.__code__.co_argcount if isinstance(f, FunctionType) and f.__code__ is code else count
+    if not varied and places != count:
+        raise RuntimeError(
+            f"Tracing expected {places} arguments but got {count} concrete arguments"
+        )
+    if code is None or varied or code.co_argcount < count:
         return [f"arg{i}" for i in range(count)]
     return list(code.co_varnames[:count])
 

@@ -324,7 +324,7 @@ def _reshape(self: Tensor, shape: tuple[int, ...]) -> Tensor:
     g = self._geom
     size = resolve_size(tuple(shape), g.numel)
     if g.contiguous or view_strides(g, size) is not None:
-        return aten.view(self, size)
+        return aten.view(self, tuple(shape))  # modes see it as it was asked for
     return aten._reshape_copy(self, size)
 
 
