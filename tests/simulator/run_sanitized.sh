@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds the native parts with ASan and UBSan (or TSan: SANITIZER=thread) in a folder of its own and
 # runs on them the programs of the simulator's tests and the tests that close what threads use.
-# FULL=1 sanitizes the kernels too, adds their suites and those of the launch extension, and, without
-# TSan, every kernel at random (fuzz_kernels.py): an hour and more.
+# KERNELS names the libaclsim_kernels.a of a plain build, which is linked; without it one is made here.
+# FULL=1 without KERNELS sanitizes the kernels too, adds their suites and those of the launch extension,
+# and, without TSan, every kernel at random (fuzz_kernels.py): an hour and more.
 # `run_sanitized.sh --whole` runs everything, by ASan and UBSan, then by TSan, part by part, and lists at
 # its end which parts failed: many hours of one core. PARTS chooses some of
 # them; what BUILD holds already is not built again.
@@ -38,21 +39,27 @@ fi
 python=${PYTHON:-python3}
 sanitizer=${SANITIZER:-address,undefined}
 option=$([[ $sanitizer == thread ]] && echo MINDTORCH_TSAN || echo MINDTORCH_SANITIZE)
-kernels=$([[ ${FULL:-} ]] && echo ON || echo OFF)
 part=${PART:-all}
 if [[ $part != all && $part != build && ! -f ${BUILD:-}/root/built ]]; then
   echo "PART=$part: run PART=build with the same BUILD first" >&2
   exit 2
 fi
-build=${BUILD:-$(mktemp -d)/build} # as deep as a build of pip: a compiler cache serves both
+build=${BUILD:-$(mktemp -d)}
 tree=$build/root
 
 PATH="$(dirname "$python"):$PATH"
 if [[ $part == all || $part == build ]]; then
   "$python" -m pip install -q cmake ninja
-  cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE=Release \
-    -DMINDTORCH_UNITY=ON "-D$option=ON" "-DMINDTORCH_SANITIZE_KERNELS=$kernels" >/dev/null
-  cmake --build "$build" -j "${JOBS:-$(nproc)}" >"$build/log" || { tail -n 40 "$build/log" >&2; exit 1; }
+  make() { # FOLDER TARGET OPTION...
+    cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DMINDTORCH_UNITY=ON "${@:3}" >/dev/null
+    cmake --build "$1" --target "$2" -j "${JOBS:-$(nproc)}" >"$1/log" || { tail -n 40 "$1/log" >&2; exit 1; }
+  }
+  kernels=${KERNELS:-}
+  if [[ ! ${FULL:-}$kernels ]]; then
+    make "$build/plain" aclsim_kernels
+    kernels=$build/plain/aclnn_bindings/simulator/libaclsim_kernels.a
+  fi
+  make "$build" all "-D$option=ON" "-DMINDTORCH_KERNELS=$kernels"
   cmake --install "$build" --prefix "$tree" >/dev/null
   touch "$tree/built"
 fi

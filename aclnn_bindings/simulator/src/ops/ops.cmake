@@ -1,23 +1,5 @@
-# What the kernels need: loops that vectorise (their clones for wider machines are chosen at load
-# time), the BLAS they load lazily, and a library that stays mapped while its pool threads live.
-foreach(LEVEL fast middle plain)
-  get_target_property(OPTIONS aclsim_${LEVEL} COMPILE_OPTIONS)
-  if((MINDTORCH_SANITIZE OR MINDTORCH_TSAN) AND MINDTORCH_SANITIZE_KERNELS)
-    # What these see ASan sees at run time; they are half of the checks, and of the time to compile.
-    if(MINDTORCH_SANITIZE)
-      list(APPEND OPTIONS -fno-sanitize=null,object-size,nonnull-attribute)
-    endif()
-  else()
-    # Without sanitizers they are compiled as for a release: a compiler's cache serves both builds.
-    get_directory_property(SANITIZERS COMPILE_OPTIONS)
-    list(REMOVE_ITEM OPTIONS ${SANITIZERS} -O2)
-    list(APPEND OPTIONS ${${LEVEL}_LEVEL})
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-      list(APPEND OPTIONS -mprefer-vector-width=512)
-    endif()
-  endif()
-  set_target_properties(aclsim_${LEVEL} PROPERTIES COMPILE_OPTIONS "${OPTIONS}")
-endforeach()
+# What the kernels need: the BLAS they load lazily, and a library that stays mapped while its pool
+# threads live.
 target_link_options(opapi PRIVATE -Wl,-z,nodelete)
 # Its products are rounded before they are added.
 set_source_files_properties(src/loops/few_lines.cpp PROPERTIES COMPILE_OPTIONS -ffp-contract=off
