@@ -10,6 +10,8 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__) || \
     !defined(__gnu_linux__) || defined(__clang__)
 #define ACL_VECTOR  // ifunc resolvers run before a sanitizer is up; other targets need no clones
+#elif defined(ACL_WITHOUT_AVX512)
+#define ACL_VECTOR __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define ACL_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #endif
