@@ -85,7 +85,6 @@ class Tensor(Descriptor):
         dtype, form = runtime.dtypes[canonical(spec.dtype)], runtime.formats[spec.format]
         head = [address_of(dims), len(spec.shape), dtype, address_of(strides), spec.offset, form]
         super().__init__(runtime, [*head, address_of(stored), len(storage), address])
-        self.spec_given = spec
 
 
 class Scalar(Descriptor):

@@ -26,7 +26,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 FUNCTIONS: dict[str, Any] = {}
 LAYERS: dict[str, Op] = {}
 MODULES: dict[str, dict[str, Op]] = {space: {} for space in SPACES}
-MATRICES = MODULES["linalg"]
 
 # operator -> (op, form); reflected operators of commutative ops share theirs.
 OPERATORS = {

@@ -287,8 +287,3 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Put the cpu generator into a state."""
     default_generator("cpu").set_state(new_state)
-
-
-def reset_after_fork(seed_value: int) -> None:
-    """Seeds of a data-loading worker: its own, made from the parent's."""
-    manual_seed(seed_value)

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import finfo, iinfo
+from .._tensor.dtype import iinfo
 from .._tensor.tensor import Tensor
 from ..ops.rules import wrap_dims
 from ..ops.spec import aten
@@ -51,11 +51,6 @@ def highest(d: Dtype) -> Any:
     if d.category >= dt.FLOAT:
         return float("inf")
     return 1 if d is dt.bool else int(getattr(iinfo(d), "max"))  # noqa: B009
-
-
-def smallest_step(d: Dtype) -> float:
-    """The relative step of a floating dtype."""
-    return float(getattr(finfo(d), "eps"))  # noqa: B009
 
 
 def filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:

@@ -14,7 +14,7 @@ from mindtorch_npu.recording.values import Call
 
 from aclnn_bindings.layers import recording_file
 
-KIB, MIB = 1 << 10, 1 << 20
+MIB = 1 << 20
 
 
 def peak(work: Callable[[], Any]) -> int:

@@ -133,11 +133,6 @@ def _has_tensor(value: Any) -> bool:
                                       and any(isinstance(v, Arg) for v in value))  # fmt: skip
 
 
-def known_factors(name: str) -> Mapping[str, Any]:
-    """The factors of a row by name, with all their levels."""
-    return _plain(name)[2]
-
-
 def plain_levels(name: str) -> Mapping[str, str]:
     """The plain level of every factor of a row."""
     return _plain(name)[1]

@@ -13,17 +13,13 @@ GATED_SOURCE: Final = (
 )
 
 FLOATS: Final = ("float16", "bfloat16", "float32")
-FLOATS_64: Final = (*FLOATS, "float64")
 
 TORCH_ROW: Final[dict[str, Any]] = {"source": TORCH}
 EXACT: Final[dict[str, Any]] = {**TORCH_ROW, "tolerance": "exact"}
-EXACT_FINITE: Final[dict[str, Any]] = {**EXACT, "specials": False}
-ACCUMULATED: Final[dict[str, Any]] = {**TORCH_ROW, "tolerance": "accumulated"}
 COMPOSITE: Final[dict[str, Any]] = {**TORCH_ROW, "tolerance": "composite", "dtypes": FLOATS}
 
 GRADIENT: Final[dict[str, Any]] = {"tolerance": "gradient"}
 FINITE_GRADIENT: Final[dict[str, Any]] = {**GRADIENT, "specials": False}
 SPARSE_GRADIENT: Final[dict[str, Any]] = {**COMPOSITE, **GRADIENT, "sparse": True}
-NN_GRADIENT: Final[dict[str, Any]] = {**SPARSE_GRADIENT, "source": TORCH_NN}
 
 STEPS: Final[dict[str, Any]] = {**FINITE_GRADIENT, "steps": True}
