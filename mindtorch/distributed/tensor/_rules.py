@@ -103,9 +103,14 @@ def reduction(call: ShardedCall) -> Layout:
     if isinstance(placement, Shard):
         if placement.dim not in dims:
             return [placement], _shifted(placement, dims, call.named.get("keepdim"))
+        length, kind = call.tensors[0].shape[placement.dim], _REDUCTIONS[call.name]
         if call.name in ("max", "min") and "dim" in call.named:
             return copies(call)
-        return [placement], Partial(_REDUCTIONS[call.name])
+        if kind == "avg" and length % call.count:  # means of unequal parts do not average
+            return copies(call)
+        if kind in ("max", "min") and -(-length // call.count) * (call.count - 1) >= length:
+            return copies(call)  # the last part is empty
+        return [placement], Partial(kind)
     if isinstance(placement, Partial) and call.name == placement.reduce_op == "sum":
         return [placement], placement
     return copies(call)

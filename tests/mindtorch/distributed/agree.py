@@ -319,7 +319,8 @@ def spread(rank, size, group):
                 both = y.full_tensor(), x.grad.full_tensor()
                 return [[round(v, 3) + 0.0 for v in t.flatten().tolist()] for t in both]
 
-            if rows != 5 or name != "view":  # which torch refuses there
+            # torch refuses the first, and of a part without elements has no largest: others wait.
+            if (rows, name) != (5, "view") and (placement, name) != (Shard(1), "max"):
                 tell(f"{name} of {placement} {rows}", call)
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3), nn.LayerNorm(3))
@@ -328,7 +329,7 @@ def spread(rank, size, group):
             p.copy_((torch.arange(p.numel()).reshape(p.shape) % 7 - 3.0) / 5)
     parallelize_module(net, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     parallelize_module(net, mesh, {"3": SequenceParallel(sequence_dim=0, use_local_output=True)})
-    optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.1, eps=1e-2)  # a gradient is all but zero
     net(torch.arange(8.0).view(2, 4) / 8).square().sum().backward()
     optimizer.step()
     told["parallel"] = {
