@@ -61,6 +61,9 @@ MIXED: Final = {
     "float32": (2.0**-10, 2.0**-16, 1e-2),
     "float64": (2.0**-10, 2.0**-16, 1e-2),
 }
+# dtype -> relative error that may be exceeded by as large a share of the elements; for bfloat16 the
+# number of an operator contest, since a correctly rounded result already errs by 2e-3.
+SHARE: Final = {"float16": 1e-3, "bfloat16": 4e-3, "float32": 1e-4, "float64": 1e-4}
 
 
 def _torch(deviations: Errors) -> tuple[bool, str]:
@@ -100,12 +103,34 @@ def _mixed(deviations: Errors) -> tuple[bool, str]:
     return share >= 0.99 and bounded, text
 
 
+def _share(deviations: Errors) -> tuple[bool, str]:
+    limit = SHARE[deviations.form.name]
+    share = float((_relative(deviations) > limit).mean())
+    return share <= limit, f"{share:.3%} with relative error > {limit:g}, limit {limit:.2%}"
+
+
+def _cosine(deviations: Errors) -> tuple[bool, str]:
+    a, b = deviations.got, deviations.golden
+    with np.errstate(all="ignore"):
+        length = np.sqrt(np.square(a).sum()) * np.sqrt(np.square(b).sum())
+        cosine = float((a * b).sum() / length) if length else float(not b.any())
+    return cosine >= 0.99, f"cosine {cosine:.5f}, at least 0.99"
+
+
 ASSERT_CLOSE: Final = PublishedRule("torch.testing.assert_close defaults", "torch 2.13",
                            "torch.testing document", _torch)  # fmt: skip
 MEANS: Final = PublishedRule("ecosystem MERE/MARE", "before 2026-07",
                     "ops_precision_standard, English text", _means)  # fmt: skip
 MIXED_RULE: Final = PublishedRule("ecosystem mixed", "2026-07-22",
                          "experimental_standard, Chinese text", _mixed)  # fmt: skip
+SHARE_RULE: Final = PublishedRule("share of relative errors", "Ascend C API documents",
+                         "two per thousand, two per ten thousand", _share)  # fmt: skip
+COSINE: Final = PublishedRule(
+    "cosine similarity", "ops-test-kit", "Precision_Comparison document", _cosine
+)
+
+# Shown as numbers by `check explain` and in reports; no verdict rests on them.
+NUMBERS_ONLY: Final = (SHARE_RULE, COSINE)
 
 
 @dataclass(frozen=True, slots=True)

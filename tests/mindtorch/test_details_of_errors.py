@@ -107,7 +107,12 @@ def test_autocast_to_other_dtypes_is_off(dtype, dev):
             return str((x @ x).dtype)
 
     expected = outcome(torch, "cpu", run)
-    assert outcome(mindtorch, dev, run).replace("NPU", "CPU") == expected
+    if dev == "npu":  # as torch_npu 2.13.0 says, which takes float32 too
+        expected = re.sub("In CPU|CPU Auto", lambda m: m[0].replace("CPU", "npu"), expected)
+        kinds = "torch.float16, torch.bfloat16, torch.float32 currently"
+        expected = expected.replace("torch.bfloat16, torch.float16 currently", kinds)
+        expected = "torch.float32\n" if dtype == "float32" else expected
+    assert outcome(mindtorch, dev, run) == expected
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])

@@ -13,7 +13,7 @@ import gc
 import mindtorch as torch
 from mindtorch._backends.npu import runtime
 
-x, bad = torch.arange(4.0).npu(), torch.tensor([98]).npu() + 1
+x, bad = torch.arange(4.0).npu(), torch.tensor([99.0]).npu().long()  # the device alone knows it
 torch.npu.synchronize()
 torch_runtime = runtime.cann().runtime
 

@@ -79,9 +79,14 @@ def given(t, call):
     return {(w.category.__name__, re.sub(cut, "", str(w.message))) for w in caught}
 
 
+# Asked before any test runs: whoever sets these checks once, as torch.load does, is not warned again.
+UNSET = {name: [given(lib, CALLS[name]) for lib in (mindtorch, torch)] for name in ("coo", "csr")}
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_warnings_are_torchs(name):
-    assert given(mindtorch, CALLS[name]) == given(torch, CALLS[name])
+    ours, theirs = UNSET.get(name) or [given(lib, CALLS[name]) for lib in (mindtorch, torch)]
+    assert ours == theirs
 
 
 def test_checks_of_sparse_tensors_that_a_program_turned_off_are_silent():

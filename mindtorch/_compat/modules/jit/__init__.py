@@ -282,7 +282,7 @@ def trace_module(
     *_: object, **__: object,
 ) -> ScriptModule:  # fmt: skip
     """A module as it computes for the inputs of its `forward`. Deprecated in torch too."""
-    for _ in range(1 + check_trace):  # torch traces again to compare
+    for _pass in range(1 + check_trace):  # torch traces again to compare
         _deprecated("trace_method")
     target = frozen(mod)
     module = wrapped(mod, TopLevelTracedModule, TracedModule)
