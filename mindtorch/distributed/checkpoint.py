@@ -12,7 +12,7 @@ _NAMES = (
     "TensorStorageMetadata", "WriteItem", "async_save", "load", "load_state_dict", "save",
     "save_state_dict",
 )  # fmt: skip
-_WHY = "mindtorch shards nothing; torch.save on rank 0 writes all"
+_WHY = "files of shards are not written; torch.save on rank 0 writes what full_tensor() gives"
 
 __path__ = [str(Path(__file__).with_name("_checkpoint"))]  # the rest is in absent_modules.txt
 __all__ = list(_NAMES)
