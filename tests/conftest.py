@@ -70,7 +70,7 @@ SMOKE = (
 )
 
 # Files whose tests start processes, a second of a processor and more each: together they are more
-# than half of a run of everything. Each third of a file's tests runs with every change.
+# than half of a run of everything. Each sixth of a file's tests runs with every change.
 OF_PROCESSES = {
     "aclnn_bindings": "closed_in_use packages providers",
     "aclnn_bindings/headers": "headers_cache headers_truth",
@@ -95,7 +95,7 @@ THINNED = {
 
 def pytest_collection_modifyitems(config, items):
     """Only with `-m slow` run: what is so marked, of `sampled(n)` all but each n-th, and of THINNED
-    two in three."""
+    five in six."""
     smoke = tuple(str(ROOT / "tests" / name) for name in SMOKE)
     for item in items:
         if str(item.path).startswith(smoke):
@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(config, items):
             counted[function] += 1
     for item in items:
         if item.path in THINNED and not item.get_closest_marker("slow"):
-            if counted[item.path] % 3:
+            if counted[item.path] % 6:
                 item.add_marker("slow")
             counted[item.path] += 1
     if not config.option.markexpr:
