@@ -15,7 +15,7 @@ from .._tensor.device import device as Device
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
-from . import bounds, following
+from . import bounds
 
 LIMIT = 4096
 
@@ -180,8 +180,7 @@ def infer(op: Op, geoms: tuple[Any, ...]) -> tuple[Any, ...]:
 def functional(op: Op, args: tuple[Any, ...]) -> CallPlan:
     """The plan of a call that makes new results (or views)."""
     plan = _functional(op, args)
-    run = bounds.guard(op, plan.args, plan.run, functional)
-    run = plan.run = following.follow(op, plan.args, plan.outs, run, functional)
+    run = plan.run = bounds.guard(op, plan.args, plan.run, functional)
     look = op.kernels.refuses(plan.args, plan.outs) if op.kernels.refuses else None
     if look is not None:
 
@@ -262,10 +261,7 @@ def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bo
     `inplace` says that the only destination is the first argument.
     """
     plan = _into(op, args, dests, inplace)
-    run = bounds.guard(op, plan.args, plan.run, functional, 1)
-    if inplace:
-        run = following.follow(op, plan.args, plan.outs, run, functional, True)
-    plan.run = run
+    run = plan.run = bounds.guard(op, plan.args, plan.run, functional, 1)
     look = op.kernels.refuses(plan.args, plan.outs) if op.kernels.refuses else None
     if look is not None:
 
@@ -282,7 +278,8 @@ def _into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: b
     geoms = geometries(args)
     if _crosses(op) and inplace:
         mover = _mover(geoms[0].device, geoms[1].device)
-        return CallPlan(_moving_into(mover), geoms, infer(op, geoms))
+        outs = infer(op, geoms)
+        return CallPlan(lambda dests, _, source, *__: mover.copy(dests[0], source), geoms, outs)
     device = device_of(op, (*dests, *geoms))
     custom = registry.kernel(op.name, device.type)
     if custom is not None:
@@ -293,18 +290,6 @@ def _into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: b
     if op.lower is not None and not backend.has_kernel(op, args, outs) and device.type != "meta":
         return CallPlan(_through_copy(below_autograd(op.lower)), geoms, outs)
     return CallPlan(backend.into(op, args, outs, dests, inplace), geoms, outs)
-
-
-def _moving_into(mover: Any) -> Callable[..., None]:
-    def run(dests: tuple[Tensor, ...], _: Any, source: Tensor, *__: Any) -> None:
-        storage = dests[0]._storage
-        before = getattr(storage, "host_copy", None)
-        mover.copy(dests[0], source)
-        after = getattr(storage, "host_copy", None)
-        if after is not None and after is not before:
-            after.version += 1  # which this write counts next
-
-    return run
 
 
 def _through_copy(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,50 +6,36 @@ values came from the host and nothing wrote over them, they are here; asking wai
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .device import CPU
 from .geometry import geometry
 from .storage import Memory, Storage
 from .tensor import Tensor, wrap
 from .types import Array
 
-MOST = 4096  # elements: copying these costs less than the transfer's own call
-CAPTURES: set[int] = set()  # of graphs, whose results change at each replay without a call
+_MOST = 4096  # elements: copying these costs less than the transfer's own call
 
 
 class HostCopy:
-    """What a memory holds since its storage had a version; computed and ranged once asked for.
+    """What was copied to a memory when its storage had a version; the range of it, once asked."""
 
-    `depth`: how many computed tensors it comes from.
-    """
+    __slots__ = ("highest", "lowest", "memory", "values", "version")
 
-    __slots__ = ("_range", "_values", "depth", "memory", "version")
-
-    def __init__(
-        self, memory: Memory, version: int, values: Array | Callable[[], Array], depth: int = 0
-    ):
-        self.memory, self.version, self.depth = memory, version, depth
-        self._values = values
-        self._range: tuple[int, int] | None = None
-
-    @property
-    def values(self) -> Array:
-        """The elements, in the order of the memory."""
-        if callable(self._values):
-            self._values = self._values()
-        return self._values
+    def __init__(self, memory: Memory, version: int, values: Array):
+        self.memory, self.version, self.values = memory, version, values
+        self.lowest, self.highest = float("-inf"), float("inf")
 
     def within(self, low: int, high: int) -> bool:
         """Whether every value, of views too, is at least `low` and below `high`."""
-        if self._range is None:
-            self._range = int(self.values.min()), int(self.values.max())
-        return low <= self._range[0] and self._range[1] < high
+        few = self.values.ravel().tolist() if self.values.size <= 64 else None
+        self.lowest, self.highest = (
+            (min(few), max(few)) if few else (int(self.values.min()), int(self.values.max()))
+        )
+        return low <= self.lowest and self.highest < high
 
 
 def remember(tensor: Tensor, values: Array) -> None:
     """Keep `values`, which were copied to the whole of `tensor`, if they are few and integers."""
-    if values.dtype.kind in "iu" and 0 < values.size <= MOST and not tensor._geom.offset:
+    if values.dtype.kind in "iu" and 0 < values.size <= _MOST and not tensor._geom.offset:
         storage = tensor._storage
         storage.host_copy = HostCopy(storage.memory, storage.value, values.copy())
 

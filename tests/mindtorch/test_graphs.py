@@ -193,13 +193,3 @@ def test_graphed_functions_keep_the_structure_of_what_they_return() -> None:
         torch.npu.make_graphed_callables(both, (1.0,))
     with pytest.raises(NotImplementedError, match="random operators"):
         torch.npu.make_graphed_callables(nn.Dropout(), (x,))
-
-
-def test_an_index_that_a_replay_computes_is_not_taken_for_that_of_the_capture():
-    x, place = torch.arange(4.0, device="npu"), torch.tensor([5]).npu()
-    captured = torch.npu.NPUGraph()
-    with torch.npu.graph(captured):
-        index = place * 1
-    place.copy_(torch.tensor([2]))
-    captured.replay()
-    assert x[index].tolist() == [2.0]

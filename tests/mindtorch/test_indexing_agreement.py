@@ -151,22 +151,15 @@ BEYOND = [
     "t.nn.functional.embedding(i([5]), x)", "t.nn.functional.cross_entropy(x, i([0, -100, 4]))",
     "t.nn.functional.multi_margin_loss(x, i([0, 1, 4]))",
     "t.nn.functional.embedding_bag(i([0, 1]), x, i([1]))", "t.nn.EmbeddingBag(3, 2).to(d)(i([[7]]))",
-    "x[t.arange(4, device=d)]", "x[i([0, 1]) * 2 + 1]", "x[t.full((2,), 7, device=d) // 2]",
-    "t.nn.Embedding(3, 2).to(d)(t.arange(4, device=d)[None].expand(2, 4))",
-    "x[t.arange(4, device=d).view(2, 2).t().contiguous()]", "x[i([2]).int().long().repeat(2) + 1]",
 ]  # fmt: skip
-WRITTEN = [
-    "fill_(0)", "copy_(t.tensor([0]))", "data.zero_()", "add_(-5)", "set_(i([0]))",
-    "untyped_storage().fill_(0)", "detach().mul_(0)", "__setitem__(0, 0)", "view(1, 1).sub_(4)",
-    "__iadd__(-1).__isub__(4)", "clamp_(max=2)", "copy_(t.tensor([0.5]))", "random_(2).zero_()",
-    "copy_(t.tensor([9]))", "mul_(2)", "resize_(2).zero_()",
-]  # fmt: skip
+WRITTEN = ["fill_(0)", "copy_(t.tensor([0]))", "data.zero_()", "add_(-5)", "set_(i([0]))",
+           "untyped_storage().fill_(0)", "detach().mul_(0)", "__setitem__(0, 0)"]  # fmt: skip
 
 
 def test_on_npu_an_index_from_the_host_is_refused_as_on_cpu():
     for text in BEYOND:
         assert agree(lambda t, text=text: indexed(t, text))[0] == "raised", text
-    for write in WRITTEN:  # what was copied is no more
+    for write in WRITTEN:  # what was copied is forgotten
         agree(lambda t, w=write: indexed(t, f"[j.{w}, x[j]][1].cpu()", "j = i([5])"))
     mindtorch.npu.synchronize()
 

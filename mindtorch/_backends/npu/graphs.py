@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aclnn_bindings import AclError, lib, throw_on
 
-from ..._tensor.host_values import CAPTURES
 from . import runtime
 from .streams import Stream
 
@@ -66,7 +65,6 @@ class CapturedGraph:
             self._leave()
             self.reset()
             raise
-        CAPTURES.add(id(self))  # what is computed now changes at each replay
         runtime.cann().runtime.own(self)
 
     def capture_end(self) -> None:
@@ -109,12 +107,10 @@ class CapturedGraph:
         _call("aclmdlRIDebugJsonPrint", self._model, debug_path, 0)
 
     def _leave(self) -> None:
-        CAPTURES.discard(id(self))
         if self._stream is not None and lib.mt_pool_leave(self._stream.address):
             throw_on(self._stream.device)
 
     def _forget(self) -> None:
-        CAPTURES.discard(id(self))
         self._model = self._pool = 0
         self._stream = None
 
