@@ -232,8 +232,8 @@ class Runtime:
                     f"close the runtime: views of pinned buffers ({', '.join(viewed)} bytes) are "
                     "in use; drop them (memoryview, numpy arrays) first"
                 )
-            self.handles.clear()
             errors = self._let_go()
+            self.handles.clear()  # what closed above may name its own
             if lib.mt_stop():
                 if self.started:  # a thread is still in the device: nothing was released
                     throw(self.codes)

@@ -107,6 +107,14 @@ def test_a_value_that_is_read_while_capturing_is_refused_and_harms_nothing() -> 
     assert (x + 1).tolist() == [2, 2, 2]
 
 
+def test_captures_end_when_their_device_is_restarted() -> None:
+    x, graph = torch.ones(2, device="npu"), torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        x + 1
+    torch.npu.restart_device(0)
+    assert (torch.ones(2, device="npu") + 1).tolist() == [2.0, 2.0]
+
+
 def test_random_operators_are_refused_in_a_capture() -> None:
     graph = torch.npu.NPUGraph()
     context = torch.npu.graph(graph)
