@@ -132,10 +132,9 @@ def _check(
     if outputs % groups:
         raise ValueError("out_channels must be divisible by groups")
     if isinstance(padding, str):
-        if padding not in ("same", "valid"):
-            raise ValueError(
-                f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
-            )
+        strings = {"same", "valid"}  # in whose order of this process torch names them too
+        if padding not in strings:
+            raise ValueError(f"Invalid padding string {padding!r}, should be one of {strings}")
         if padding == "same" and any(s != 1 for s in stride):
             raise ValueError("padding='same' is not supported for strided convolutions")
     if padding_mode not in _PADDING_MODES:
