@@ -21,6 +21,15 @@ class GuardOnDataDependentSymNode(RuntimeError):
     __module__ = _HOME
 
 
+def unguarded(expression: str) -> str:
+    """torch's text for a program that branches on an expression of unknown numbers."""
+    return (
+        f"Could not guard on data-dependent expression {expression} (unhinted: {expression})."
+        "  (Size-like symbols: none)\n\nconsider using data-dependent friendly APIs such as"
+        " guard_or_false, guard_or_true and statically_known_true."
+    )
+
+
 class ConstraintViolationError(RuntimeError):
     """A size is not what a program says of it."""
 

@@ -85,9 +85,7 @@ def memory_summary(device: Device | str | int | None = None, abbreviated: bool =
         lines.append(line)
         for pool in ("all",) if abbreviated else ("all", "large_pool", "small_pool"):
             name = title if pool == "all" else f"      from {pool.replace('_', ' ')}"
-            keys = (
-                f"{counter}.{pool}.{part}" for part in ("current", "peak", "allocated", "freed")
-            )
+            keys = (f"{counter}.{pool}.{part}" for part in _COLUMNS)
             cells = (_bytes(stats[k]) if is_bytes else f"{stats[k]:7d}   " for k in keys)
             lines.append(f" {name:<21} | {' | '.join(cells)} ")
     lines.append("=" * 75)

@@ -23,8 +23,8 @@ from ..._tensor.tensor import Tensor
 from ...utils._pytree import tree_flatten, tree_unflatten
 from .. import _calls
 from ..device_mesh import DeviceMesh, current_mesh
-from ._redistribute import Placements, local_shape_and_offset, redistributed
-from ._rules import DRAWS, REPLICATE, RULES, SIZES, ShardedCall, copies
+from ._redistribute import REPLICATE, Placements, local_shape_and_offset, redistributed
+from ._rules import DRAWS, RULES, SIZES, ShardedCall, copies
 from .placement_types import Partial, Placement, Replicate, Shard
 
 Layouts = Sequence[Placement] | None
@@ -452,10 +452,11 @@ def distribute_tensor(
             )
     local = tensor.detach()
     whole: Placements = (REPLICATE,) * mesh.ndim
-    if any(not p.is_replicate() for p in layout):
+    sent = src_data_rank is not None and not local.is_meta and mesh.size() > 1
+    if sent or any(not p.is_replicate() for p in layout):
         local = local.clone()
-    if src_data_rank is not None and not local.is_meta and mesh.size() > 1:
-        local = _from_first(local.clone(), mesh, whole, src_data_rank)
+    if sent:
+        local = _from_first(local, mesh, whole, src_data_rank or 0)
     local = redistributed(local, tensor.shape, mesh, whole, layout)
     spec = DTensorSpec(mesh, layout, TensorMeta(tensor.shape, tensor.stride(), tensor.dtype))
     return DTensor(

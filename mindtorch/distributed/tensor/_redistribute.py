@@ -44,9 +44,9 @@ def _gathered(local: Tensor, dim: int, size: int, mesh: DeviceMesh, i: int) -> T
         shape = list(local.shape)
         shape[dim] = most - shape[dim]
         local = mindtorch.cat([local, local.new_zeros(shape)], dim)
-    parts = [mindtorch.empty_like(local, memory_format=mindtorch.contiguous_format)] * 1
-    parts += [mindtorch.empty_like(parts[0]) for _ in range(count - 1)]
-    _calls.all_gather(parts, local.contiguous(), mesh.get_group(i))
+    local = local.contiguous()
+    parts = [mindtorch.empty_like(local) for _ in range(count)]
+    _calls.all_gather(parts, local, mesh.get_group(i))
     parts = [p.narrow(dim, 0, share(size, count, k)[0]) for k, p in enumerate(parts)]
     return mindtorch.cat(parts, dim)
 

@@ -11,9 +11,9 @@ from math import prod
 from typing import Any
 
 from ..._tensor.tensor import Tensor
-from .placement_types import Partial, Placement, Replicate, Shard, _NormPartial
+from ._redistribute import REPLICATE, share
+from .placement_types import Partial, Placement, Shard, _NormPartial
 
-REPLICATE = Replicate()
 # What is wanted of each tensor, and what all results, or each of them, are.
 Layout = tuple[Sequence[Placement], Placement | tuple[Placement, ...]]
 
@@ -108,7 +108,7 @@ def reduction(call: ShardedCall) -> Layout:
             return copies(call)
         if kind == "avg" and length % call.count:  # means of unequal parts do not average
             return copies(call)
-        if kind in ("max", "min") and -(-length // call.count) * (call.count - 1) >= length:
+        if kind in ("max", "min") and not share(length, call.count, call.count - 1)[0]:
             return copies(call)  # the last part is empty
         return [placement], Partial(kind)
     if isinstance(placement, Partial) and call.name == placement.reduce_op == "sum":

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from mindtorch._autograd.grad_mode import LOCAL
 from mindtorch._tensor.subclass import OURS
 from mindtorch.fx.recorder import GraphRecorder
+from mindtorch.library.symbols import unguarded
 
 from .._dynamo.exc import UserError
 
@@ -26,10 +27,7 @@ class ReadNumber:
         by_program = not sys._getframe(2).f_code.co_filename.startswith(OURS)
         if by_program and any(isinstance(mode, GraphRecorder) for mode in LOCAL.functions):
             raise UserError(
-                "Consider annotating your code using torch._check*(). Could not guard on"
-                f" data-dependent expression {text} (unhinted: {text}).  (Size-like symbols:"
-                " none)\n\nconsider using data-dependent friendly APIs such as guard_or_false,"
-                " guard_or_true and statically_known_true."
+                f"Consider annotating your code using torch._check*(). {unguarded(text)}"
             )
 
     def __bool__(self) -> bool:

@@ -20,7 +20,7 @@ from mindtorch.fx.aten import AtenRecorder, TracedInt, TracedNumber
 from mindtorch.fx.fake import meta_like, outside
 from mindtorch.fx.node import Node, Target, map_arg
 from mindtorch.fx.recorder import Arguments, Keywords
-from mindtorch.library.symbols import GuardOnDataDependentSymNode
+from mindtorch.library.symbols import GuardOnDataDependentSymNode, unguarded
 from mindtorch.ops.aten_overloads import Call
 from mindtorch.ops.namespaces import namespace
 from mindtorch.utils._pytree import tree_leaves, tree_map
@@ -33,10 +33,6 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _REVERSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_ADVICE = (
-    "\n\nconsider using data-dependent friendly APIs such as guard_or_false, guard_or_true and"
-    " statically_known_true."
-)
 
 
 # Operators of one result that is as long as values say.
@@ -53,10 +49,7 @@ class OneMore(Exception):
 
 def refuse(text: str) -> NoReturn:
     """GuardOnDataDependentSymNode for a program that asks what an expression is."""
-    raise GuardOnDataDependentSymNode(
-        f"Could not guard on data-dependent expression {text} (unhinted: {text})."
-        f"  (Size-like symbols: none){_ADVICE}"
-    )
+    raise GuardOnDataDependentSymNode(unguarded(text))
 
 
 def refuse_number(text: str) -> NoReturn:
