@@ -9,7 +9,8 @@ from mindtorch import nn
 
 from ...._tensor.tensor import Tensor
 from ...device_mesh import DeviceMesh
-from .._api import DTensor, distribute_module, distribute_tensor
+from .._api import DTensor, distribute_tensor
+from .._filling import distribute_module
 from .._redistribute import Placements
 from ..placement_types import Placement, Replicate, Shard
 
