@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -71,25 +72,30 @@ SMOKE = (
 
 # Files whose tests start processes, a second of a processor and more each: together they are more
 # than half of a run of everything. Each sixth of a file's tests runs with every change.
-OF_PROCESSES = {
-    "aclnn_bindings": "closed_in_use packages providers",
-    "aclnn_bindings/headers": "headers_cache headers_truth",
-    "cli": "bench_builds check_builds check_command environment_sweep files_of_options git_bisect"
-    " ops_command own_operators pytest_plugin reference_errors startup stubs_command",
-    "cli/conformance": "compressed invariance lane planted_faults products",
-    "cli/fleet": "driver host_faults",
-    "cli/grading": "grade",
-    "cli/operators": "atlas measured",
-    "layers": "faults files from_recording inprocess many_threads nothing_seen perfetto recording"
-    " safety strict_layer unseen_programs unusual_programs verify",
-    "mindtorch": "codes host_memory interrupts shared_memory",
-    "mindtorch/distributed": "distributed",
-    "mutation": "score",
-    "simulator": "capture collectives custom_operators frameworks fused_collectives"
-    " product_kernels samples sharing torch_npu",
-}
+OF_PROCESSES = """
+aclnn_bindings: broken_installs closed_in_use packages probe providers releases
+aclnn_bindings/headers: headers_cache headers_truth
+cli: bench_builds bench_command cannsim catalog_command check_builds check_command
+    environment_sweep files_of_options git_bisect ops_command own_operators pytest_plugin
+    reference_errors startup stubs_command
+cli/conformance: chips compressed decomposition devices invariance lane planted_faults products
+cli/fleet: driver host_faults
+cli/grading: grade
+cli/operators: atlas measured
+layers: everything_is_judged fault_sweep faults files from_recording inprocess many_threads
+    nothing_seen parent perfetto recording safety strict_layer unseen_programs unusual_programs
+    verify
+mindtorch: codes host_memory interrupts shared_memory
+mindtorch/data: workers_end
+mindtorch/distributed: distributed unknown_peers
+mutation: score
+simulator: capture collectives custom_operators frameworks fused_collectives product_kernels
+    samples sharing torch_npu
+"""
 THINNED = {
-    ROOT / "tests" / d / f"test_{n}.py" for d, ns in OF_PROCESSES.items() for n in ns.split()
+    ROOT / "tests" / folder / f"test_{name}.py"
+    for folder, names in re.findall(r"(\S+):((?: +\w+\n?)+)", OF_PROCESSES)
+    for name in names.split()
 }
 
 

@@ -60,9 +60,9 @@ def sources(package):
     return [p for p in (ROOT / package).rglob("*.py") if "simulator/cann/" not in p.as_posix()]
 
 
-def annotations(tree):
+def annotations(nodes):
     """Annotations of parameters and results of every function, as text."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         a = node.args
@@ -96,11 +96,12 @@ class Facts:
 def facts_of(trees):
     facts = Facts([], set(), Counter(), Counter(), Counter())
     for tree in trees:
-        facts.texts += annotations(tree)
+        nodes = list(ast.walk(tree))
+        facts.texts += annotations(nodes)
         facts.silent |= names_of_any(tree)
-        facts.feelings += feelings(tree)
+        facts.feelings += feelings(nodes)
         facts.of_modules += feelings_of_module(tree)
-        facts.classes += Counter(n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
+        facts.classes += Counter(n.name for n in nodes if isinstance(n, ast.ClassDef))
     return facts
 
 
@@ -109,9 +110,9 @@ def share_of_any(facts):
     return sum(text.removesuffix(" | None") in silent for text in texts) / len(texts)
 
 
-def feelings(tree):
+def feelings(nodes):
     """Variables and parameters named by what happened to them, by name."""
-    names = [n.id if isinstance(n, ast.Name) else n.arg for n in ast.walk(tree)
+    names = [n.id if isinstance(n, ast.Name) else n.arg for n in nodes
              if isinstance(n, ast.arg) or (isinstance(n, ast.Name) and is_stored(n))]  # fmt: skip
     return Counter(n for n in names if n.strip("_") in FEELINGS)
 
@@ -172,7 +173,7 @@ def test_names_of_a_module_are_counted_where_they_are_defined():
 
 def test_names_are_counted_where_they_are_bound():
     tree = ast.parse("found = 1\nfor made, x in y: f(given=x)\ndef f(held): return found")
-    assert feelings(tree) == {"found": 1, "made": 1, "held": 1}
+    assert feelings(ast.walk(tree)) == {"found": 1, "made": 1, "held": 1}
 
 
 def test_type_ignores_do_not_grow():

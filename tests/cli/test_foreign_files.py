@@ -228,9 +228,9 @@ def test_a_recording_whose_header_lacks_a_version_is_refused_by_name(tmp_path: P
 
 
 def test_damaged_recordings_are_refused_by_name_though_their_checksums_fit(tmp_path: Path):
-    outcomes, bad = fuzz_files.attack_recording(tmp_path, 60, seed=1)
+    outcomes, bad = fuzz_files.attack_recording(tmp_path, 20, seed=1)
     assert bad == []
-    assert outcomes["RecordingError"] > 20
+    assert outcomes["RecordingError"] > 7
     assert outcomes["read"] > 0
 
 

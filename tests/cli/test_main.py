@@ -140,6 +140,7 @@ def _command(line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("line", ["$M ops", "$M probe --simulator --no-run"])
 def test_a_full_disk_is_told_and_a_reader_that_leaves_is_no_failure(line: str) -> None:
     full = _command(f"{line} > /dev/full")
@@ -152,10 +153,12 @@ def test_a_full_disk_is_told_and_a_reader_that_leaves_is_no_failure(line: str) -
     assert (closed.returncode, closed.stderr) == (exits.OK, "")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_verdict_survives_a_reader_that_leaves(unbuffered: str) -> None:
     planted = f"PYTHONUNBUFFERED={unbuffered} ACLSIM_FAULTS=relu:zeros"
-    left = _command(f"{planted} $M check relu --alone --form functional --jobs 1 | head -1")
+    few = "--alone --form functional --dtype float32 --layout contiguous"
+    left = _command(f"{planted} $M check relu {few} --jobs 1 | head -1")
     assert left.returncode == exits.PROBLEMS
 
 

@@ -23,7 +23,7 @@ FUNCTIONS = """
     (x > 1).any()|(x > 1).all()|x.permute(1, 0)|x.expand(2, 4, 4)|torch.zeros_like(x)|x.flip(0)
     F.layer_norm(x, (4,))|F.dropout(abs(x))|x.repeat(2, 1)|x.masked_fill(x > 1, 0)|x.split(2)[0]
     torch.bmm(x[None], x[None])|x.logsumexp(0)|x.amax(0)|x.clamp(0, 1)|x.tril()
-    x.clone().mul_(2)|x.clone().copy_(y)|F.gelu(x)|torch.where(x > 1, x, x)|x.equal(x)
+    x.clone().mul_(2)|x.clone().copy_(y)|F.gelu(x / 17)|torch.where(x > 1, x, x)|x.equal(x)
     x.clone().normal_()|F.embedding(one.long(), x.redistribute(placements=[Shard(1)]))
 """
 STATEMENTS = """
