@@ -8,17 +8,18 @@ from typing import Any
 
 from .._autograd.engine import STEPS, PassingStep, steps
 from .._autograd.grad_mode import LOCAL
+from .._tensor.subclass import DOOR
 from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_row, operator_name
 from ..ops.namespaces import namespace
 from ..ops.spec import Op, aten
-from .dispatch_modes import COMPOSITES, ask, ask_operator, unseen
+from .dispatch_modes import COMPOSITES, WHOLE_ROWS, ask, ask_operator, unseen
 
 
 def _rows(x: Tensor) -> Tensor:
     """`x` as a matrix of its last dimension."""
-    return x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+    return x if x.dim() == 2 else x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
@@ -104,22 +105,11 @@ def _where(condition: Tensor, self: Any, other: Any) -> Any:
     if not isinstance(like, Tensor):
         return NotImplemented
     dtype = aten.result_type(self, other) if hasattr(aten, "result_type") else like.dtype
+    options = {"dtype": dtype, "layout": DOOR["strided"], "device": like.device}
     self, other = (
-        v
-        if isinstance(v, Tensor)
-        else ask("scalar_tensor", (v,), {"dtype": dtype, "device": like.device})
-        for v in (self, other)
+        v if isinstance(v, Tensor) else ask("scalar_tensor", (v,), options) for v in (self, other)
     )
     return aten.where(condition, self, other)
-
-
-# Rows in Python that are one operator in torch.
-WHOLE_ROWS = frozenset((
-    "addr", "allclose", "aminmax", "block_diag", "bucketize", "celu", "clamp_max", "clamp_min",
-    "diagonal_copy", "dist", "equal", "glu", "hardsigmoid", "histc", "multi_margin_loss",
-    "pixel_shuffle", "pixel_unshuffle", "renorm", "rot90", "rsub", "searchsorted", "take",
-    "threshold", "trace", "vdot",
-))  # fmt: skip
 
 
 # Composites that torch writes in Python.
@@ -229,10 +219,15 @@ def _cross(self: Tensor, other: Tensor, dim: int) -> Any:
     return ask("linalg_cross", (self, other), {} if last else {"dim": dim})
 
 
+def _isfinite(self: Tensor) -> Any:
+    infinite = aten.ne(aten.abs(self), float("inf"))
+    return aten.mul(aten.eq(self, self), infinite)
+
+
 STEPS["linear"] = _linear_steps
 COMPOSITES.update(
     linear=_linear, _linear_backward=_linear_backward, matmul=_matmul,
-    _reshape_copy=_reshape_copy, unbind=_unbind, where=_where, _cross=_cross,
+    _reshape_copy=_reshape_copy, unbind=_unbind, where=_where, _cross=_cross, isfinite=_isfinite,
     linalg_inv=_checked("linalg_inv_ex", "linalg.inv"), linalg_svd=_svd, linalg_eigh=_eigh,
     _linalg_solve=_checked("_linalg_solve_ex", "torch.linalg.solve"),
     _linalg_cholesky=_checked("linalg_cholesky_ex", "linalg.cholesky"),

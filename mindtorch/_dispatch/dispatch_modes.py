@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, TypeVar
@@ -18,12 +19,20 @@ from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_function, call_of_row
 from ..ops.function_schema import Argument
-from ..ops.namespaces import OpOverload, namespace
+from ..ops.namespaces import OpOverload, namespace, written_by
 from ..ops.rules import NUMBERS
-from ..ops.spec import Op, aten
+from ..ops.spec import OPS, Op, aten
+from .bind import normalise
 from .keys import DispatchKey
 
 T = TypeVar("T")
+# Rows in Python that are one operator in torch.
+WHOLE_ROWS = frozenset((
+    "addr", "allclose", "aminmax", "block_diag", "bucketize", "celu", "clamp_max", "clamp_min",
+    "diagonal_copy", "dist", "equal", "glu", "hardsigmoid", "histc", "multi_margin_loss",
+    "pixel_shuffle", "pixel_unshuffle", "renorm", "rot90", "rsub", "searchsorted", "take",
+    "threshold", "trace", "vdot",
+))  # fmt: skip
 # Rows that torch makes of other operators before it asks a mode or a class.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
 _AUTOGRAD = int(DispatchKey.Autograd)
@@ -153,6 +162,53 @@ def ask(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 aten.publish("_asked", ask)
 
 
+def ask_in_place(op: Op, raw: Sequence[Any]) -> Any:
+    """What the innermost mode makes of a view in place."""
+    given = [*raw, *(a.default for a in op.schema.args[len(raw) :])]
+    return ask_operator(*operator_call(op, "_", normalise(op, given)))
+
+
+aten.publish("_asked_in_place", ask_in_place)
+
+
+# Overloads that write into tensors of their callers, where no rule gives their names.
+_INTO = {
+    "any.default": "all_out", "any.dim": "out", "all.default": "all_out", "all.dim": "out",
+    "div.Tensor_mode": "out_mode", "linalg_eigh.default": "eigvals", "linalg_svd.default": "U",
+    "max.default": "unary_out", "max.dim": "dim_max", "max.other": "out",
+    "median.dim": "dim_values", "min.default": "unary_out", "min.dim": "dim_min",
+    "min.other": "out", "nanmedian.dim": "dim_values", "prod.dim_int": "int_out",
+    "sort.default": "values", "sort.stable": "values_stable", "sum.dim_IntList": "IntList_out",
+}  # fmt: skip
+
+
+def writing_overload(function: OpOverload) -> OpOverload | None:
+    """The overload with `out=` of an operator; None for one that has none."""
+    packet, name = function.overloadpacket, function._overloadname
+    known = _INTO.get(f"{packet.__name__}.{name}")
+    candidates = (known, "out" if name == "default" else f"{name}_out", "out", "values")
+    overload = next((c for c in candidates if c in packet.overloads()), None)
+    return None if overload is None else getattr(packet, overload)
+
+
+def ask_into(op: Op, out: Any, raw: Sequence[Any]) -> Any:
+    """What the innermost mode makes of a row's call with `out=`; NotImplemented for a row that
+    torch makes of other operators."""
+    if op.base_name == "matmul" and raw[0].dim() == raw[1].dim() == 2:
+        op = OPS["mm"]
+    if op.body is not None and op.base_name not in WHOLE_ROWS:
+        return NotImplemented
+    if op.name in COMPOSITES and op.name != "where":
+        return NotImplemented
+    function, args, kwargs = operator_call(op, "", normalise(op, tuple(raw)))
+    writing = writing_overload(function)
+    if writing is None:
+        return NotImplemented
+    outs = out if isinstance(out, tuple | list) else (out,)
+    names = written_by(function.overloadpacket.__name__, writing._overloadname)
+    return ask_operator(writing, args, {**kwargs, **dict(zip(names, outs, strict=False))})
+
+
 def factory_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What the innermost mode makes of a factory; NotImplemented for what is no factory of torch,
     or is called in a way that its operator has not."""
@@ -160,8 +216,13 @@ def factory_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
         return NotImplemented
     named = {k: v for k, v in kwargs.items() if v is not None}
     requires_grad = named.pop("requires_grad", False)
-    if "out" in named or "layout" in named:
+    if "layout" in named:
         return NotImplemented
+    if (out := named.pop("out", None)) is not None:
+        call = None if name == "randn" else call_of_function(name, args, named)
+        if call is None or (writing := writing_overload(call[0])) is None:
+            return NotImplemented
+        return ask_operator(writing, call[1], {"out": out})
     if name in _FACTORIES:
         named["device"] = resolve(named.get("device"))
     if name in _DRAWS and not (name == "normal" and len(args) > 2):
@@ -239,8 +300,6 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     if op.name == "squeeze" and isinstance(args[1], tuple) and len(args[1]) == 1:
         packet = getattr(namespace("aten"), f"squeeze{end}")
         return packet.dim, (args[0], args[1][0]), {}
-    if op.name == "_batch_norm_functional":
-        return namespace("aten").native_batch_norm.default, (*args[:-1], 0.1, args[-1]), {}
     if LOCAL.composite and op.base_name in _OF_NUMBERS and type(args[1]) in NUMBERS:
         packet = getattr(namespace("aten"), op.base_name + end)
         return packet.Scalar, tuple(args[: 3 if args[2:] not in ((), (1,)) else 2]), {}
@@ -248,11 +307,31 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
         operator, args = _in_formula(op, args)
         if isinstance(operator, OpOverload):
             return operator, tuple(args), {}
+    if op.name == "slice":
+        self, dim, start, stop, *step = args
+        places = (self, dim, start or 0, sys.maxsize if stop is None else stop)
+        return namespace("aten").slice.Tensor, (*places, *step) if step != [1] else places, {}
     call = call_of_row(op, end, args)
     if call is not None:
-        return call
+        return _of_spread(call) if op.base_name in _SPREADS else call
     function: OpOverload = getattr(namespace("aten"), op.base_name + end).default
     return function, *called(op, args)
+
+
+_SPREADS = frozenset(("std", "std_mean", "var", "var_mean"))
+
+
+def _of_spread(call: Call) -> Call:
+    """A variance by its correction, of which torch makes the others."""
+    function, (self, *rest), named = call
+    if function._overloadname == "default" and rest:
+        return function.overloadpacket.correction, (self,), {"correction": int(rest[0])}
+    if function._overloadname == "dim":
+        named = {"correction": int(rest[1]) if len(rest) > 1 else 1}
+        if len(rest) > 2 and rest[2]:
+            named["keepdim"] = True
+        return function.overloadpacket.correction, (self, rest[0]), named
+    return call
 
 
 # Rows of which C++ has a form for numbers; Python's numbers are tensors there.

@@ -39,7 +39,7 @@ from ..ops.returns import named_tuple
 from ..ops.rules import NUMBERS
 from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.source import compiled
-from ..ops.spec import Op
+from ..ops.spec import Op, aten
 from . import programs, slow, slow_batches
 from .autocast import applies, recast
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
@@ -188,6 +188,9 @@ def _inplace_view(op: Op) -> Callable[..., Any]:
     view = op.entry("method")
 
     def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if MODES.active and LOCAL.dispatches and self._fn is None and not kwargs:
+            seen: Tensor = aten._asked_in_place(op, (self, *args))
+            return seen
         try:
             reshaped = view(self, *args, **kwargs)
         except TypeError as error:

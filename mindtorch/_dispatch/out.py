@@ -14,10 +14,11 @@ from .._compat.argument_errors import explained_here
 from .._compat.missing_args import refuse_missing
 from .._compat.signatures import takes_out
 from .._tensor.geometry import Geometry
+from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from ..ops.rules import Pointwise
 from ..ops.spec import Op
-from . import overrides, plans
+from . import dispatch_modes, overrides, plans
 from .bind import normalise, refuse_overlap, refuse_shared, watch_overlap
 from .functionalize import write_back
 from .out_dtypes import decided, refuse_out
@@ -30,6 +31,10 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     answer = overrides.hand_over_out(op, out, raw)
     if answer is not NotImplemented:
         return answer
+    if MODES.active and LOCAL.dispatches:
+        answer = dispatch_modes.ask_into(op, out, raw)
+        if answer is not NotImplemented:
+            return answer
     several = len(op.schema.returns) > 1 and not isinstance(out, tuple | list)
     if (several or not takes_out(op.base_name)) and (error := explained_here()):
         raise error
@@ -121,6 +126,20 @@ def _out_by_copy(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tensor) ->
         raise RuntimeError(f"{op.base_name} does not support the out kwarg{as_tuple}")
     for dest, value in zip(outs, results, strict=True):
         _prepare_out(op, dest, value._geom)
+        if MODES.active and LOCAL.dispatches:
+            dispatch_modes.ask("copy_", (dest, value), {})
+            continue
         registry.backend(dest.device).copy(dest, value.detach())
         dest._storage.value += 1
     return out
+
+
+def into(op: Op, args: Sequence[Any], kwargs: dict[str, Any], outs: tuple[Tensor, ...]) -> Any:
+    """A call of an operator that writes into `outs`."""
+    import mindtorch
+
+    function = getattr(mindtorch, op.base_name, None) or overrides._public(op, "function")
+    return function(*args, **kwargs, out=outs if len(outs) > 1 else outs[0])
+
+
+DOOR["into"] = into

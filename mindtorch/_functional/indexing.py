@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -42,7 +43,14 @@ def _getitem(self: Tensor, index: Any) -> Any:
     part, tensors = _views(self, index)
     if not tensors:
         return aten.alias(self) if part is self else part
+    if _has_mask(tensors):
+        return aten._asked_recorded("index.Tensor", aten.index, (part, list(tensors)))
     return aten.index(part, tensors)
+
+
+def _has_mask(tensors: tuple[Tensor | None, ...]) -> bool:
+    """Whether masks are there, which are looked at only where a mode sees the whole."""
+    return any(t is not None and t._geom.dtype is dt.bool for t in tensors)
 
 
 def _foreign(index: Any) -> list[Any]:
@@ -134,7 +142,16 @@ def _views(self: Tensor, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
         part, dim = _apply(part, dim, item, tensors, self, position)
     if not tensors:
         return part, ()
-    return part, tuple(tensors.get(i) for i in range(max(tensors) + 1))
+    return part, tuple(_places(tensors))
+
+
+def _places(tensors: dict[int, Tensor]) -> Iterator[Tensor | None]:
+    """What indexes each dimension; a mask stands for as many as it has."""
+    dim = 0
+    while dim <= max(tensors):
+        index = tensors.get(dim)
+        yield index
+        dim += 1 if index is None or index._geom.dtype is dt.int64 else index.ndim
 
 
 def _none_left(index: Any, ndim: int) -> str:
@@ -193,9 +210,10 @@ def _apply(
             raise _outside(item, position, size)
         return aten.select(part, dim, item), dim
     if isinstance(item, slice):
-        if item == slice(None):
+        start, stop, step = _bounds(item)
+        if not start and step == 1 and (stop is None or stop == part._geom.shape[dim]):
             return part, dim + 1
-        return aten.slice(part, dim, *_bounds(item)), dim + 1
+        return aten.slice(part, dim, start, stop, step), dim + 1
     return _apply_tensor(part, dim, item, tensors)
 
 
@@ -221,6 +239,9 @@ def _apply_tensor(
         if not item.ndim:
             part = aten.unsqueeze(part, dim)
             item = aten.reshape(item, (1,))
+        if MODES.active and LOCAL.dispatches and kind is dt.bool:
+            tensors[dim] = _beside(item, part)
+            return part, dim + item.ndim
         for i, axis_index in enumerate(_mask_index(item)):
             tensors[dim + i] = _beside(axis_index, part)
         return part, dim + item.ndim
@@ -268,6 +289,7 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     elif not isinstance(value, Tensor | np.integer | np.bool_):
         raise TypeError(f"can't assign a {class_name(value)} to a {self.type()}")
     watched = MODES.active and LOCAL.dispatches
+    number = not isinstance(value, Tensor)
     if watched and not isinstance(value, Tensor):
         value = through_mode("lift_fresh", aten._unseen(_value, self, value))
     if _is_leading_mask(self, index) and _is_single(value) and not watched:
@@ -287,7 +309,7 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
             part.fill_(value)
             return
         value = _value(self, value)
-    if not tensors and watched and not value.ndim:
+    if not tensors and watched and number:
         part.fill_(value)
         return
     if not tensors:
@@ -299,6 +321,9 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     if source.ndim and source.shape[0] == 1:  # torch's assignment, not its index_put, drops those
         first = next((i for i, n in enumerate(source.shape) if n != 1), source.ndim)
         source = aten.reshape(source, source.shape[first:])
+    if _has_mask(tensors) and part._fn is None and source._fn is None:
+        aten._asked("index_put_", (part, list(tensors), source), {})
+        return
     part.index_put_(tensors, source)
 
 

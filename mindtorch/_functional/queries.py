@@ -52,7 +52,11 @@ legacy_contiguous_format = contiguous_format
 preserve_format = DOOR["preserve_format"] = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
-strided = layout("strided")
+DOOR["memory_format"] = {
+    "contiguous": contiguous_format, "preserve": preserve_format, "channels_last": channels_last,
+    "channels_last_3d": channels_last_3d,
+}.__getitem__  # fmt: skip
+strided = DOOR["strided"] = layout("strided")
 sparse_coo, sparse_csr, sparse_csc = map(layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
 sparse_bsr, sparse_bsc, jagged = map(layout, ("sparse_bsr", "sparse_bsc", "jagged"))
 LAYOUTS = {str(kind): kind for kind in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from .._autograd.grad_mode import LOCAL
 from .._dispatch.functionalize import functionalize as _context
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
@@ -24,6 +25,10 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
     @wraps(func)
     def inside(*args: Any, **kwargs: Any) -> Any:
+        mode: Any = LOCAL.dispatches[-1] if LOCAL.dispatches else None
+        if hasattr(mode, "functionalized"):  # a trace has the operators instead of writes
+            with mode.functionalized((args, kwargs), remove != "mutations"):
+                return func(*args, **kwargs)
         with _context():
             return func(*args, **kwargs)
 

@@ -84,13 +84,14 @@ class outside:  # noqa: N801 - a context
     """Inside, calls are nobody's: neither traced nor seen by modes."""
 
     def __enter__(self) -> None:
-        self._modes, LOCAL.functions = LOCAL.functions, ()
+        self._modes = LOCAL.functions, LOCAL.dispatches
+        LOCAL.functions = LOCAL.dispatches = ()
         self._off = off()
         self._off.__enter__()
 
     def __exit__(self, *error: object) -> None:
         self._off.__exit__(None, None, None)
-        LOCAL.functions = self._modes
+        LOCAL.functions, LOCAL.dispatches = self._modes
 
 
 def meta_like(tensor: Tensor, shape: Sequence[int]) -> Tensor:
@@ -272,10 +273,12 @@ class FakeTensorMode(TorchFunctionMode):
                 result = func(*metas[0], **metas[1])
         except RuntimeError as error:
             if plain and not self.allow_non_fake_inputs:
-                raise AssertionError(_plain_tensor_error(name, args, kwargs)) from None
+                raise AssertionError(
+                    plain_tensor_error(*_plain_operator(name, args, kwargs))
+                ) from None
             raise of_sizes(error, fakes) from None
         if plain and not self.allow_non_fake_inputs and _tensors(result):
-            raise AssertionError(_plain_tensor_error(name, args, kwargs))
+            raise AssertionError(plain_tensor_error(*_plain_operator(name, args, kwargs)))
         result = self._wrapped(result, device, name == "to" or name in _MOVES)
         if any(f.constant is not None for f in fakes):
             _follow(func, args, kwargs, result)
@@ -437,8 +440,10 @@ def of_sizes(error: Exception, fakes: Sequence[Tensor]) -> Exception:
 _PRODUCTS = {(2, 2): "mm", (2, 1): "mv", (1, 1): "dot", (3, 3): "bmm"}
 
 
-def _plain_tensor_error(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """What torch says of a plain tensor among fake ones."""
+def _plain_operator(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[object, Sequence[Any]]:
+    """The operator that torch is at when it meets a plain tensor, with its arguments."""
     name = name.strip("_") if name[:2] == "__" else name
     if name == "matmul":
         name = _PRODUCTS.get((args[0]._geom.ndim, args[1]._geom.ndim), name)
@@ -447,7 +452,11 @@ def _plain_tensor_error(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     elif name == "linear":
         name, args = "t", args[1:2]
     call = call_of_function(name, args, kwargs)
-    operator, places = (call[0], call[1]) if call else (f"aten.{name}.default", args)
+    return (call[0], call[1]) if call else (f"aten.{name}.default", args)
+
+
+def plain_tensor_error(operator: object, places: Sequence[Any]) -> str:
+    """What torch says of a plain tensor among an operator's fake ones."""
     texts = ", ".join(map(_text_of, places))
     return (
         "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with"

@@ -18,13 +18,15 @@ from ..ops.spec import aten
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from .aten import TracedBool
 from .call_sites import source_line
+from .dispatch_trace import DispatchRecorder
 from .fake import outside
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
-from .recorder import GraphRecorder, TracedTensor, UntraceableFunction
+from .recorder import GraphRecorder, UntraceableFunction
 
 Function = Callable[..., Any]
+Recorder = GraphRecorder | DispatchRecorder
 
 
 class HigherOrderOperator:
@@ -40,6 +42,8 @@ class HigherOrderOperator:
         recorder = active_recorder()
         if recorder is None:
             return self.run(*args, **kwargs)
+        if isinstance(recorder, DispatchRecorder):
+            return recorder.of_functions(self, args, kwargs)
         return self.trace(recorder, *args, **kwargs)
 
     def name(self) -> str:
@@ -52,9 +56,9 @@ class HigherOrderOperator:
     __repr__ = __str__
 
 
-def active_recorder() -> GraphRecorder | None:
+def active_recorder() -> Recorder | None:
     """The recorder of the trace that is on, None outside of traces."""
-    modes = [m for m in LOCAL.functions if isinstance(m, GraphRecorder)]
+    modes = [m for m in (*LOCAL.dispatches, *LOCAL.functions) if isinstance(m, Recorder)]
     return modes[-1] if modes else None
 
 
@@ -91,7 +95,7 @@ class Subgraph:
 class Nested:
     """Inside, a recorder's graph is that of a function; tensors around it become placeholders."""
 
-    def __init__(self, recorder: GraphRecorder):
+    def __init__(self, recorder: Recorder):
         self.recorder, self.captured = recorder, dict[Node, Node]()
 
     def _swap(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -128,7 +132,7 @@ class Nested:
 
 
 def subgraph(
-    recorder: GraphRecorder, function: Function, operands: Sequence[Any],
+    recorder: Recorder, function: Function, operands: Sequence[Any],
     metas: Sequence[tuple[Tensor, ...]] | None = None,
 ) -> Subgraph:  # fmt: skip
     """Trace a function of operands; `metas` are stand-ins of its inputs, if other than those.
@@ -146,20 +150,20 @@ def subgraph(
         if not all(isinstance(r, Tensor) for r in results):
             raise UntraceableFunction("a function gives other than tensors")
         outputs = [recorder.node_of(r) for r in results]
-        if any(i._node is not node for i, node in zip(inputs, nodes, strict=True)):
+        if any(recorder.node_of(i) is not n for i, n in zip(inputs, nodes, strict=True)):
             raise UntraceableFunction("a function writes to its inputs")
         return Subgraph(
             recorder.graph, recorder.root, nodes, nested.captured, results, outputs, spec
         )
 
 
-def _captured(recorder: GraphRecorder, *functions: Subgraph) -> list[Node]:
+def _captured(recorder: Recorder, *functions: Subgraph) -> list[Node]:
     """What functions use of the trace around them, by name."""
     nodes = {outer for function in functions for outer in function.captured}
     return sorted(nodes, key=lambda n: n.name)
 
 
-def _submodule(recorder: GraphRecorder, name: str, module: GraphModule) -> Node:
+def _submodule(recorder: Recorder, name: str, module: GraphModule) -> Node:
     """Put a module into the one that is traced, as the first `name_N` that is free."""
     at = 0
     while hasattr(recorder.root, f"{name}_{at}"):
@@ -168,16 +172,16 @@ def _submodule(recorder: GraphRecorder, name: str, module: GraphModule) -> Node:
     return _noted(recorder, recorder.graph.create_node("get_attr", f"{name}_{at}"))
 
 
-def _noted(recorder: GraphRecorder, node: Node) -> Node:
+def _noted(recorder: Recorder, node: Node) -> Node:
     if recorder.notes_lines:
         node.meta.update({"from": source_line(), "operator": "higher_order"})
     return node
 
 
 def _results(
-    recorder: GraphRecorder, operator: HigherOrderOperator, args: tuple[Any, ...],
+    recorder: Recorder, operator: HigherOrderOperator, args: tuple[Any, ...],
     results: Sequence[Tensor], metas: Sequence[tuple[Tensor, ...]],
-) -> list[TracedTensor]:  # fmt: skip
+) -> list[Tensor]:  # fmt: skip
     """Add the operator's node and those of its results."""
     node = recorder.graph.create_node("call_function", operator, args, {}, operator.__name__)
     _noted(recorder, node)
@@ -188,7 +192,7 @@ def _results(
 
 
 def _names(
-    recorder: GraphRecorder, operator: HigherOrderOperator, nodes: Sequence[Node], first: int = 0
+    recorder: Recorder, operator: HigherOrderOperator, nodes: Sequence[Node], first: int = 0
 ) -> list[str]:
     """The names of a function's inputs, numbered from `first` where they have those of none."""
     if operator.__name__ in recorder.named_operands:
@@ -202,7 +206,7 @@ def _of_flat(function: Function, spec: TreeSpec) -> Function:
 
 
 def _trace_cond(
-    recorder: GraphRecorder, pred: Any, true_fn: Function, false_fn: Function,
+    recorder: Recorder, pred: Any, true_fn: Function, false_fn: Function,
     operands: Sequence[Any] = (),
 ) -> Any:  # fmt: skip
     if not isinstance(pred, Tensor | TracedBool):
@@ -238,7 +242,7 @@ def _run_cond(
 
 
 def _trace_while(
-    recorder: GraphRecorder, cond_fn: Function, body_fn: Function, carried: Sequence[Any],
+    recorder: Recorder, cond_fn: Function, body_fn: Function, carried: Sequence[Any],
     additional: Sequence[Any] = (),
 ) -> Any:  # fmt: skip
     leaves, spec = tree_flatten((*carried, *additional))
@@ -280,13 +284,13 @@ def _run_while(
         values = tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
-def _slices(recorder: GraphRecorder, leaf: Tensor) -> tuple[Tensor, ...]:
+def _slices(recorder: Recorder, leaf: Tensor) -> tuple[Tensor, ...]:
     with outside():
         return tuple(meta.select(0, 0) for meta in recorder.metas_of(leaf))
 
 
 def _stacked(
-    recorder: GraphRecorder, result: Tensor, like: Tensor
+    recorder: Recorder, result: Tensor, like: Tensor
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Stand-ins of as many results as the first operand has slices."""
     with outside():
@@ -295,7 +299,7 @@ def _stacked(
 
 
 def _trace_map(
-    recorder: GraphRecorder, function: Function, xs: Sequence[Any], args: Sequence[Any]
+    recorder: Recorder, function: Function, xs: Sequence[Any], args: Sequence[Any]
 ) -> Any:
     leaves = [*xs, *args]
     nodes = [recorder.node_of(leaf) for leaf in leaves]
@@ -321,7 +325,7 @@ def _stack(rows: Sequence[Any]) -> Any:
 
 
 def _trace_scan(
-    recorder: GraphRecorder, function: Function, init: Sequence[Any], xs: Sequence[Any],
+    recorder: Recorder, function: Function, init: Sequence[Any], xs: Sequence[Any],
     additional: Sequence[Any] = (),
 ) -> Any:  # fmt: skip
     leaves = [*init, *xs, *additional]

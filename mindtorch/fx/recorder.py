@@ -146,16 +146,10 @@ class InnerTrace(Protocol):
         """The placeholder of a tensor of the trace around it."""
 
 
-class GraphRecorder(TorchFunctionMode):
-    """Turns calls into nodes; subclasses say how a call is spelled, and what a break does.
+class Naming:
+    """How functions of higher-order operators are named, and their inputs; those of
+    `named_operands` have the names of the operands."""
 
-    `versions` is how many values a size that may change has.
-    """
-
-    versions = 1
-    value_key = "val"  # of a node's fake tensor in its `meta`
-    # How functions of higher-order operators are named, and their inputs; those of
-    # `named_operands` have the names of the operands.
     submodule_names: Mapping[str, tuple[str, ...]] = {
         "cond": ("true_graph", "false_graph"), "map": ("body_graph",),
         "scan": ("scan_combine_graph",),
@@ -164,6 +158,16 @@ class GraphRecorder(TorchFunctionMode):
     operand_name = "arg{}_1"
     notes_lines = True  # whether nodes say where the program calls
     named_operands: tuple[str, ...] = ()
+
+
+class GraphRecorder(Naming, TorchFunctionMode):
+    """Turns calls into nodes; subclasses say how a call is spelled, and what a break does.
+
+    `versions` is how many values a size that may change has.
+    """
+
+    versions = 1
+    value_key = "val"  # of a node's fake tensor in its `meta`
 
     def __init__(self) -> None:
         self.nested: InnerTrace | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from .namespaces import OpOverload, declarations, namespace
 from .schema import ArgKind, Schema, SchemaArgument, parse
@@ -101,7 +102,11 @@ def call_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
 
 def _overload(name: str, schema: Schema) -> OpOverload:
-    function: OpOverload = getattr(getattr(namespace("aten"), name), schema.overload or "default")
+    packet = getattr(namespace("aten"), name)
+    overload = schema.overload or "default"
+    if name[-1] == "_" and overload not in packet.overloads():
+        overload = "default"
+    function: OpOverload = getattr(packet, overload)
     return function
 
 
@@ -160,6 +165,8 @@ def _plain(arg: SchemaArgument, value: Any) -> Any:
         return list(value) if many else [value] * (arg.size or 1)
     if arg.kind in (ArgKind.TENSORS, ArgKind.OPTIONAL_TENSORS) and value is not None:
         return list(value)
+    if arg.type == "MemoryFormat" and isinstance(value, str):
+        return DOOR["memory_format"](value)
     return Device(value) if arg.type == "Device" and isinstance(value, str) else value
 
 

@@ -100,6 +100,25 @@ def _overload_names() -> dict[str, list[str]]:
     return {name: rest for name, *rest in map(str.split, text.splitlines()[1:])}
 
 
+# Overloads that write into what their callers give under other names than `out`.
+_OUT_NAMES = {
+    "aminmax.out": "min max", "cummax.out": "values indices", "cummin.out": "values indices",
+    "frexp.Tensor_out": "mantissa exponent", "linalg_eigh.eigvals": "eigvals eigvecs",
+    "linalg_qr.out": "Q R", "linalg_slogdet.out": "sign logabsdet", "linalg_svd.U": "U S Vh",
+    "max.dim_max": "max max_values", "min.dim_min": "min min_indices",
+}  # fmt: skip
+_OF_TWO = frozenset(("dim_values", "values", "values_stable"))
+
+
+def written_by(name: str, overload: str) -> tuple[str, ...]:
+    """The keywords of the tensors that an overload writes into; none for other overloads."""
+    if (names := _OUT_NAMES.get(f"{name}.{overload}")) is not None:
+        return tuple(names.split())
+    if overload in _OF_TWO:
+        return "values", "indices"
+    return ("out",) if "out" in overload.split("_") else ()
+
+
 class OpOverloadPacket:
     """An operator with its overloads as attributes; calling it chooses one."""
 
@@ -140,12 +159,24 @@ class OpOverloadPacket:
             + "".join(errors)
         )
 
+    def _writes_into(self, overload: str) -> Callable[..., Any] | None:
+        """What runs an overload with `out=`; None for other overloads."""
+        names = written_by(self.__name__, overload)
+        if not names or self.__name__ not in OPS:
+            return None
+
+        def into(*args: Any, **kwargs: Any) -> Any:
+            outs = tuple(kwargs.pop(n) for n in names if n in kwargs)
+            return DOOR["into"](OPS[self.__name__], args, kwargs, outs)
+
+        return into
+
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
             raise AttributeError(overload)
         defined: Mapping[str, Callable[..., Any]]
         if self.namespace == "aten":
-            defined = dict.fromkeys(self.overloads(), self._run)
+            defined = {o: self._writes_into(o) or self._run for o in self.overloads()}
             if f"{self.__name__}.{overload}" in OPS:
                 defined[overload] = self._run
         else:

@@ -358,11 +358,49 @@ def _gradients(lib):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("at", range(6))
-def test_gradients_in_what_is_traced_are_torchs_operators(at):
+def _writes(lib):
+    """Functions of two matrices that write, and others that are made of several operators."""
+    F, functionalize = lib.nn.functional, lib.func.functionalize
+
+    def into_a_view(x, w):
+        y = x.clone()
+        y.view(-1)[2:4].t().add_(1)
+        return y
+
+    def into_an_input(x, w):
+        y = x.view(-1)
+        y.mul_(2)
+        return x + 1
+
+    def into_parts(x, w):
+        y = x.clone()
+        y.split(2)[1].mul_(2)
+        y.unbind(1)[1].zero_()
+        y.diagonal().add_(w[0])
+        return y.unsqueeze(0)
+
+    def out(x, w):
+        y = lib.empty(3, 3)
+        lib.add(x, w, out=y[0:3])
+        return y
+
+    return (
+        functionalize(into_a_view), functionalize(into_an_input), functionalize(into_parts),
+        functionalize(into_a_view, remove="mutations_and_views"), functionalize(out),
+        functionalize(lib.func.grad(lambda x, w: x.clone().mul_(w).sum())), into_a_view,
+        lambda x, w: F.dropout(x, training=False) + F.cross_entropy(x, lib.tensor([0, 1, 2])),
+        lambda x, w: F.group_norm(x[None], 1).std() + F.mse_loss(x, w), 
+        lambda x, w: F.pad(x.t().reshape(9), (1, 1)) * lib.where(x[0, 0] > 0, 1.0, x[0, 1]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("functions", [_gradients, _writes])
+@pytest.mark.parametrize("at", range(10))
+def test_what_is_traced_is_torchs_operators(functions, at):
     def code(lib):
         make_fx = import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx
-        traced = make_fx(_gradients(lib)[at])(lib.ones(3, 3), lib.ones(3, 3))
+        function = functions(lib)[at % len(functions(lib))]
+        traced = make_fx(function)(lib.ones(3, 3), lib.ones(3, 3))
         return traced.code, str(traced(lib.ones(3, 3), lib.ones(3, 3)))
 
     assert code(mindtorch) == code(torch)

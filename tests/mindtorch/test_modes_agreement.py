@@ -175,6 +175,13 @@ x.clone().fill_(2); x[i]; x.std(); x.argmax(1); t.lerp(x, x, 0.5); F.softmax(x, 
 F.scaled_dot_product_attention(r[None, None], r[None, None], r[None, None], is_causal=True)
 F.kl_div(x, x, reduction="batchmean"); F.poisson_nll_loss(x, x); t.outer(b, b); t.linalg.cross(x, x)
 F.multi_head_attention_forward(z, z, z, 4, 2, p, p.flatten()[:12], None, None, False, 0.0, q, q[0])[0]
+t.add(x, x, out=x); t.mul(x, 2, out=x); t.cat([x, x], out=t.ones(4, 3)); t.pow(2, x, out=x)
+t.sum(x, 1, out=t.ones(2)); t.max(x, 1, out=(t.ones(2), i.clone()))[0]; t.div(x, x, rounding_mode="floor", out=x)
+t.topk(x, 2, out=(t.ones(2, 2), t.zeros(2, 2, dtype=t.long)))[0]; t.mm(x, x.t(), out=t.ones(2, 2))
+t.zeros(3, out=t.ones(3)); t.arange(3, out=t.ones(3)); t.full((3,), 2.0, out=t.ones(3))
+t.where(x > 0, x, x, out=x); t.stack([x, x], out=t.ones(2, 2, 3)); t.add(x, x, out=t.ones(0))
+t.var(x, 0, keepdim=True); x.isfinite(); x[x > 0]; x[:2, :2]; x[t.ones(2) > 0, i]
+F.max_pool2d(x[None], 2); t.linalg.norm(x, dim=0, out=t.ones(3)); t.ops.aten.mul.out(x, x, out=x)
 t.linalg.inv(q + t.eye(4)); t.linalg.det(q); t.linalg.svd(q)[1]; t.linalg.cholesky(q + 4 * t.eye(4))
 """
 

@@ -8,44 +8,23 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..._tensor.tensor import Tensor
-from ...library.symbols import GuardOnDataDependentSymNode
 from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
-from ...ops.namespaces import namespace
 from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ..aten import AtenRecorder
 from ..call_sites import root_call
-from ..decompositions import TABLE, CoreRecorder, linear_of_columns
-from ..dispatch_trace import READS_VALUE, DispatchRecorder
+from ..dispatch_trace import DispatchRecorder
 from ..fake import meta_like
 from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..graph_module import GraphModule
 from ..node import Node
-from ..recorder import TracedTensor, Untraceable
+from ..recorder import TracedTensor
 
 
-def _linear(r: CoreRecorder, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> object:
-    columns = namespace("aten").t.default(weight)
-    return linear_of_columns(x, columns, weight.shape[0], bias)
-
-
-def _batch_norm(r: CoreRecorder, x: Tensor, *args: object) -> object:
-    return r.put("native_batch_norm", x, *args[:7])[0]
-
-
-# Below autograd less is made of other operators than in core ones.
-_TABLE: dict[str, Callable[..., Any]] = {
-    **{k: v for k, v in TABLE.items() if k not in ("mse_loss", "silu", "t", "transpose")},
-    "batch_norm": _batch_norm, "linear": _linear,
-}  # fmt: skip
-
-
-class _FxRecorder(CoreRecorder):
+class _AboveAutograd(AtenRecorder):
     """Tensors that no call made are attributes of the module."""
 
-    table = _TABLE
-    infers_sizes = notes_lines = False
-    lifting: tuple[str, ...] = ("lift_fresh_copy",)
+    notes_lines = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,13 +46,11 @@ class _FxRecorder(CoreRecorder):
         return self.root
 
 
-class _PreDispatchRecorder(_FxRecorder):
-    table: dict[str, Callable[..., Any]] = {}
-    lifting = AtenRecorder.lifting
+DecompositionTable = Mapping[object, Callable[..., object]]
 
 
 def make_fx(
-    f: Callable[..., Any], decomposition_table: Mapping[object, object] | None = None,
+    f: Callable[..., Any], decomposition_table: DecompositionTable | None = None,
     tracing_mode: str = "real", _allow_non_fake_inputs: bool = False, *,
     pre_dispatch: bool = False, **_: object,
 ) -> Callable[..., GraphModule]:  # fmt: skip
@@ -87,26 +64,28 @@ def make_fx(
 
     def traced(*args: object) -> GraphModule:
         signature = _Signature(f, args)
-        try:
-            recorder = _PreDispatchRecorder() if pre_dispatch else _FxRecorder()
-            inputs = [_input(recorder, n, v) for n, v in signature.inputs()]
-            with recorder.inside():
-                result = root_call(f, tree_unflatten(inputs, signature.spec), {})
-            return signature.module(recorder.graph, recorder.module(), recorder.argument, result)
-        except Untraceable:
-            return _below_autograd(f, args, signature)
-        except GuardOnDataDependentSymNode:
-            if tracing_mode == "real":
-                raise RuntimeError(READS_VALUE) from None
-            raise
+        if pre_dispatch:
+            return _above_autograd(f, signature)
+        takes_constants = tracing_mode == "real" or _allow_non_fake_inputs
+        return _below_autograd(f, args, signature, decomposition_table, takes_constants)
 
     return traced
 
 
+def _above_autograd(f: Callable[..., Any], signature: _Signature) -> GraphModule:
+    recorder = _AboveAutograd()
+    inputs = [_input(recorder, n, v) for n, v in signature.inputs()]
+    with recorder.inside():
+        result = root_call(f, tree_unflatten(inputs, signature.spec), {})
+    return signature.module(recorder.graph, recorder.module(), recorder.argument, result)
+
+
 def _below_autograd(
-    f: Callable[..., Any], args: tuple[object, ...], signature: _Signature
-) -> GraphModule:
-    recorder = DispatchRecorder()
+    f: Callable[..., Any], args: tuple[object, ...], signature: _Signature,
+    table: DecompositionTable | None, takes_constants: bool,
+) -> GraphModule:  # fmt: skip
+    recorder = DispatchRecorder(table=table)
+    recorder.takes_constants = takes_constants
     for name, value in signature.inputs():
         if isinstance(value, Tensor):
             recorder.placeholder(name, value)

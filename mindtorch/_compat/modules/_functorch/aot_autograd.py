@@ -14,7 +14,6 @@ from mindtorch.func import functional_call
 from mindtorch.fx import GraphModule
 from mindtorch.fx.dispatch_trace import DispatchRecorder
 from mindtorch.nn.modules.module import Module
-from mindtorch.ops.namespaces import namespace
 from mindtorch.utils._pytree import tree_flatten, tree_unflatten
 
 from .partitioners import default_partition, part
@@ -71,7 +70,9 @@ class _Joint:
                 " draw them outside and hand them in"
             )
         self.results = [self.recorder.argument(o) for o in self.outputs]
-        self._write_back(primals)
+        nodes = [n for n in self.recorder.graph.nodes if n.op == "placeholder"]
+        pairs = zip(primals, nodes, strict=True)
+        self.recorder.write_back([(p, n) for p, n in pairs if isinstance(p, Tensor)])
         if training:
             self._differentiate(primals)
 
@@ -82,15 +83,6 @@ class _Joint:
         primal = value.detach().clone().requires_grad_(value.requires_grad)
         self.recorder.placeholder(name, primal)
         return primal
-
-    def _write_back(self, primals: Sequence[Any]) -> None:
-        """Add the writes to inputs that the function wrote to."""
-        placeholders = [n for n in self.recorder.graph.nodes if n.op == "placeholder"]
-        for node, primal in zip(placeholders, primals, strict=True):
-            if isinstance(primal, Tensor) and self.recorder.node_of(primal) is not node:
-                value = self.recorder.node_of(primal)
-                target = namespace("aten").copy_.default
-                self.recorder.graph.call_function(target, (node, value), name="copy_")
 
     def _differentiate(self, primals: Sequence[Any]) -> None:
         """Add the gradients of the results by the inputs."""

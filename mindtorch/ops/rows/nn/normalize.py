@@ -202,8 +202,13 @@ def normalized_by(
             raise RuntimeError(f"{name} should contain {channels} elements not {values.numel()}")
     fixed = (None, None) if training else (mean, var)
     if aten._watched():
-        options = {"dtype": dt.uint8, "device": input.device}
+        options = {"dtype": dt.uint8, "layout": getattr(input, "layout"), "device": input.device}  # noqa: B009
         aten._asked("empty.memory_format", ([0],), options)  # what cuDNN would reserve
+        return aten._asked_recorded(
+            "native_batch_norm.default",
+            lambda *_: aten._batch_norm_functional(input, weight, bias, *fixed, training, eps),
+            (input, weight, bias, mean, var, training, momentum, eps),
+        )
     out, batch_mean, rstd = aten._batch_norm_functional(
         input, weight, bias, fixed[0], fixed[1], training, eps
     )
