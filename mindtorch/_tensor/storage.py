@@ -16,6 +16,7 @@ from .device import CPU, DeviceLike, resolve
 from .device import device as Device
 from .dtype import dtype as Dtype
 from .dtype import get_default_dtype as default_dtype
+from .no_memory import NoMemory
 from .slots import StorageSlots
 
 
@@ -142,6 +143,8 @@ def pin(storage: Storage) -> None:
 
 def is_pinned(storage: Storage) -> bool:
     """Whether `pin` was said of it."""
+    if isinstance(storage, NoMemory):
+        return False
     return storage.memory is not None and _PINNED.get(id(storage.memory)) is storage.memory
 
 

@@ -141,7 +141,7 @@ class _Trusting(Reader):
         return self.load()
 
     def find_class(self, module: str, name: str) -> Any:
-        return _imported(module, name, super().find_class)
+        return imported(module, name, super().find_class)
 
     def persistent_load(self, pid: Any) -> Any:
         if isinstance(pid, tuple) and pid and pid[0] == "module":
@@ -149,7 +149,7 @@ class _Trusting(Reader):
         return self.storages.by(pid)
 
 
-def _imported(module: str, name: str, otherwise: Any) -> Any:
+def imported(module: str, name: str, otherwise: Any) -> Any:
     """What a trusted file names; torch's own names are ours."""
     value = known(module, name)
     if value is not None and module not in ("builtins", "__builtin__", "_codecs"):

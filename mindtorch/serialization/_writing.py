@@ -144,6 +144,19 @@ class _Pickler(Pickler):
         return ("storage", kind, key, value.tag, value.count, *view)
 
 
+class PicklerForTorch(_Pickler):
+    """Writes classes of this library by torch's names, in files that torch reads too."""
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        module = str(getattr(obj, "__module__", ""))
+        if module.startswith("mindtorch."):
+            home = module.replace("mindtorch", "torch", 1)
+            named = _Global(home, obj.__qualname__)
+            self._write_global(self.globals.setdefault(f"{home}.{named.name}", named))
+        else:
+            super().save_global(obj, name)
+
+
 class _Stored:
     """A storage with the dtype that it is written under; None: bytes."""
 
@@ -248,7 +261,7 @@ def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool, root: st
     blobs: dict[str, _Stored] = {}
     body = io.BytesIO()
     _Pickler(body, blobs, protocol).dump(obj)
-    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+    archive = zipfile.ZipFile(_from_here(file), "w", zipfile.ZIP_STORED)
 
     def add(name: str, data: Any) -> None:
         archive.writestr(_aligned(archive, f"{root}/{name}"), data)
@@ -268,6 +281,28 @@ def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool, root: st
         # Closing beside an entry that an interrupt cut off is a ValueError, which would hide it.
         archive.fp = None
         raise
+
+
+class _FromHere:
+    """The rest of a file as one that begins at 0: an archive behind another is whole by itself."""
+
+    def __init__(self, file: BinaryIO, start: int):
+        self.start, self.tell_all, self.seek_all = start, file.tell, file.seek
+        self.write, self.flush = file.write, file.flush
+
+    def tell(self) -> int:
+        return self.tell_all() - self.start
+
+    def seek(self, place: int) -> int:
+        return self.seek_all(place + self.start) - self.start
+
+
+def _from_here(file: BinaryIO) -> BinaryIO:
+    try:
+        start = file.tell()
+    except (AttributeError, OSError):  # a pipe: zipfile counts by itself
+        return file
+    return cast("BinaryIO", _FromHere(file, start)) if start else file
 
 
 def _fingerprint(archive: zipfile.ZipFile) -> str:

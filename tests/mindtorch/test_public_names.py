@@ -18,7 +18,7 @@ from tests.mindtorch.agreement import agree
 REFUSED = (
     "package.PackageExporter",
     "utils.cpp_extension.load", "distributed.fsdp.FullyShardedDataParallel",
-    "distributed.checkpoint.save", "distributed.optim.PostLocalSGDOptimizer",
+    "distributed.checkpoint.HuggingFaceStorageReader", "distributed.optim.PostLocalSGDOptimizer",
     "distributed.rpc.init_rpc", "distributed.pipelining.pipeline",
     "quantization.QConfigMapping", "ao.quantization.quantize_fx.prepare_fx",
     "utils.mobile_optimizer.optimize_for_mobile",

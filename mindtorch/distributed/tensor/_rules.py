@@ -66,7 +66,8 @@ def elementwise(call: ShardedCall) -> Layout:
     cuts = [t.ndim - p.dim for t, p in pairs if isinstance(p, Shard)]
     if cuts:
         back = max(cuts)  # of several, the first dimension's
-        return [_part_of(t, back) for t in call.tensors], Shard(ndim - back)
+        length = max(t.shape[t.ndim - back] for t in call.tensors if t.ndim >= back)
+        return [_part_of(t, back, length) for t in call.tensors], Shard(ndim - back)
     partial = next((p for p in call.placements if isinstance(p, Partial)), None)
     if partial is None or (call.writes and partial != call.placements[0]):
         return copies(call)
@@ -80,10 +81,10 @@ def elementwise(call: ShardedCall) -> Layout:
     return copies(call)
 
 
-def _part_of(tensor: Tensor, back: int) -> Placement:
-    """What a tensor gives to parts along a dimension, which is counted from the last."""
+def _part_of(tensor: Tensor, back: int, length: int) -> Placement:
+    """What a tensor gives to parts along a dimension of `length`, counted from the last."""
     dim = tensor.ndim - back
-    return Shard(dim) if dim >= 0 and tensor.shape[dim] != 1 else REPLICATE
+    return Shard(dim) if dim >= 0 and tensor.shape[dim] == length else REPLICATE
 
 
 _REDUCTIONS = {
@@ -231,7 +232,8 @@ def product(call: ShardedCall) -> Layout:
         return copies(call)
     more: list[Placement] = [out] if adds else []
     if adds and isinstance(out, Shard):
-        more = [_part_of(call.tensors[0], a.ndim - out.dim)]
+        length = b.shape[-1] if out.dim == a.ndim - 1 else a.shape[out.dim]
+        more = [_part_of(call.tensors[0], a.ndim - out.dim, length)]
     return [*more, *inputs], out
 
 

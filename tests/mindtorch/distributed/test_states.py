@@ -62,8 +62,9 @@ def test_states_by_names_are_those_of_torch():
 
 
 def test_options_that_need_others_are_refused():
+    options = ours.StateDictOptions(broadcast_from_rank0=True)
     with pytest.raises(ValueError, match="full_state_dict"):
-        ours.StateDictOptions(broadcast_from_rank0=True)
+        ours.get_model_state_dict(mindtorch.nn.Linear(2, 2), options=options)
 
 
 def test_a_model_on_meta_takes_the_tensors_of_a_full_state():
