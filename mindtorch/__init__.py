@@ -58,8 +58,9 @@ from ._tensor.dtype import (
     uint64,
 )  # fmt: skip
 from ._tensor.geometry import Size
-from ._tensor.storage import TypedStorage, UntypedStorage
 from ._tensor.tensor import Tensor
+from ._tensor.typed_storage import TypedStorage
+from ._tensor.untyped_storage import UntypedStorage
 from .torch_version import TorchVersion as _TorchVersion
 
 # What type checkers see; `__getattr__` gives the whole list, which asks for every row.
@@ -188,7 +189,7 @@ _PLACES = {
     **dict.fromkeys(("chalf", "complex32"), "_tensor.dtype"),
     "DisableTorchFunction": "_C",
     "DisableTorchFunctionSubclass": "_C",
-    "StorageBase": "_tensor.storage",
+    "StorageBase": "_tensor.untyped_storage",
     "Tag": "ops.namespaces",
     "hspmm": "sparse",
     "smm": "sparse",

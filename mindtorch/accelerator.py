@@ -37,9 +37,9 @@ def current_device_index() -> int:
     return int(_npu().current_device())
 
 
-def set_device_index(index: Any) -> None:
+def set_device_index(device: Any, /) -> None:
     """Make an npu the current one."""
-    _npu().set_device(index)
+    _npu().set_device(device)
 
 
 def synchronize(device: Device | str | int | None = None) -> None:

@@ -50,8 +50,8 @@ ONE_NAME = frozenset((
     "Attribute", "Buffer", "ChannelShuffle", "Conv1d", "Conv2d", "Conv3d", "DispatchKey",
     "Dropout", "Event", "Format", "GRU", "GRUCell", "GradScaler", "Graph", "Identity", "LSTM",
     "LSTMCell", "Linear", "LinearReLU", "Lock", "Node", "Partition", "ProfilerActivity", "RNNBase",
-    "RNNCell", "RNNCellBase", "Stream", "Tensor", "Transformer", "_ConvNd", "autocast", "device",
-    "profile",
+    "RNNCell", "RNNCellBase", "Stream", "StreamContext", "Tensor", "Transformer", "_ConvNd",
+    "autocast", "device", "profile",
 ))  # fmt: skip
 
 

@@ -76,21 +76,21 @@ class ContextDecorator(StepScope):
     def clone(self) -> Any:
         return type(self)()
 
-    def __call__(self, function: F) -> F:
+    def __call__(self, orig_func: F) -> F:
         import inspect
 
-        if isinstance(function, type):
+        if isinstance(orig_func, type):
             warnings.warn(_CLASSES_ARE_DEPRECATED, FutureWarning, stacklevel=2)
-            function.__init__ = self(function.__init__)  # type: ignore[misc]
-            return function
+            orig_func.__init__ = self(orig_func.__init__)  # type: ignore[misc]
+            return orig_func
 
-        if inspect.isgeneratorfunction(function):
-            return _around_generator(self, function)
+        if inspect.isgeneratorfunction(orig_func):
+            return _around_generator(self, orig_func)
 
-        @functools.wraps(function)
+        @functools.wraps(orig_func)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
-                return function(*args, **kwargs)
+                return orig_func(*args, **kwargs)
 
         return inside  # type: ignore[return-value]
 
@@ -126,9 +126,9 @@ class set_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
         self.previous: bool = LOCAL.grad
         LOCAL.grad = self.mode
 
-    def __call__(self, function: F) -> F:
+    def __call__(self, orig_func: F) -> F:
         LOCAL.grad = self.previous
-        return super().__call__(function)
+        return super().__call__(orig_func)
 
     def __repr__(self) -> str:
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"

@@ -316,7 +316,20 @@ def gradgradcheck(
     func: Callable[..., Any],
     inputs: Tensor | Sequence[Any],
     grad_outputs: Tensor | Sequence[Tensor] | None = None,
-    **options: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
 ) -> bool:
     """Whether gradients of gradients of `func` agree with differences.
 
@@ -327,7 +340,10 @@ def gradgradcheck(
         return True
     if grad_outputs is None:
         differentiable = [o for o in _outputs(func, arguments) if o.requires_grad]
-        weights: list[Any] = [_drawn_like(o.detach()).requires_grad_() for o in differentiable]
+        weights: list[Any] = [_drawn_like(o.detach()) for o in differentiable]
+        if gen_non_contig_grad_outputs:
+            weights = [w.repeat_interleave(2, -1)[..., ::2] if w.ndim else w for w in weights]
+        weights = [w.requires_grad_() for w in weights]
     else:
         weights = list(grad_outputs) if isinstance(grad_outputs, tuple | list) else [grad_outputs]
     count = len(arguments)
@@ -338,4 +354,10 @@ def gradgradcheck(
         grads = grad(outs, leaves, values[count:], create_graph=True, allow_unused=True)
         return tuple(g for g in grads if g is not None and g.requires_grad)
 
-    return gradcheck(first, (*arguments, *weights), **options)
+    return gradcheck(
+        first, (*arguments, *weights), eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol,
+        raise_exception=raise_exception, check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode, masked=masked,
+    )  # fmt: skip

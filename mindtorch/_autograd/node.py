@@ -166,17 +166,17 @@ class Node(NodeSlots):
         """What `dir` shows beside what all nodes have."""
         return tuple(n for n in vars(self) if not n.startswith("_"))
 
-    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(grad_inputs, grad_outputs)` after this node is applied."""
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node is applied."""
         if self.hooks is None:
             self.hooks = {}
-        return add_hook(self.hooks, hook)
+        return add_hook(self.hooks, fn)
 
-    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(grad_outputs)` before this node is applied."""
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node is applied."""
         if self.prehooks is None:
             self.prehooks = {}
-        return add_hook(self.prehooks, hook)
+        return add_hook(self.prehooks, fn)
 
 
 _PUBLIC = (

@@ -6,7 +6,7 @@ import builtins
 import itertools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from .._functional.creation import kind_of, tensor
 from .._functional.publish import FUNCTIONS, attach, surface
@@ -91,6 +91,58 @@ def matrix_rank(input: Tensor, tol: object = None, symmetric: bool = False) -> T
         f"{_REMOVED}\nPlease use the `torch.linalg.matrix_rank` function instead. The parameter"
         " 'symmetric' was renamed in `torch.linalg.matrix_rank()` to 'hermitian'."
     )
+
+
+@surface(function=False, internal=False)
+def const_data_ptr(self: Tensor) -> int:
+    """The address of the first element, to be read only."""
+    return self.data_ptr()
+
+
+@surface(function=False, internal=False)
+def storage_type(self: Tensor) -> type | None:
+    """The legacy class of the storage; None where there is none."""
+    name = self.storage()._legacy_name()
+    return None if name is None else FUNCTIONS[name]
+
+
+@surface(internal=False)
+def slice_inverse(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
+    step: int = 1,
+) -> Tensor:  # fmt: skip
+    """A view of `input`'s memory as that of `src`, of which it was a slice."""
+    return aten.as_strided(input, src.shape, src.stride(), src.storage_offset())
+
+
+@surface(function=False, internal=False)
+def to_mkldnn(self: Tensor, dtype: Dtype | None = None) -> NoReturn:
+    """NotImplementedError: there are no tensors in oneDNN's own layout."""
+    raise NotImplementedError("to_mkldnn: mindtorch has no tensors in oneDNN's layout")
+
+
+def _of_a_layout(name: str) -> None:
+    """A method that tensors of another layout have: others have no kernel for it."""
+
+    @surface(name=name, function=name == "resize_as_sparse_", internal=False)
+    def call(input: Tensor, *args: object, **named: object) -> Tensor:
+        for kind in type(input).__mro__:
+            if kind is not Tensor and issubclass(kind, Tensor) and name in vars(kind):
+                result: Tensor = vars(kind)[name](input, *args, **named)
+                return result
+        from .refusals import BACKENDS, without_kernel
+
+        backend = BACKENDS.get(input.device.type, input.device.type.upper())
+        raise NotImplementedError(without_kernel(name, backend))
+
+
+for _name in (
+    "resize_as_sparse_",
+    "sparse_resize_",
+    "sparse_resize_and_clear_",
+    "to_padded_tensor",
+):
+    _of_a_layout(_name)
 
 
 @surface(internal=False)

@@ -8,12 +8,14 @@ _warned: set[str] = set()
 _always = False
 
 
-def warn_once(text: str, key: str | None = None, category: type[Warning] = UserWarning) -> None:
+def warn_once(
+    text: str, key: str | None = None, category: type[Warning] = UserWarning, stacklevel: int = 3
+) -> None:
     """A warning, the first time (of its text, or of `key`) or each time (set_warn_always)."""
     key = key or text
     if _always or key not in _warned:
         _warned.add(key)
-        warnings.warn(text, category, stacklevel=3)
+        warnings.warn(text, category, stacklevel=stacklevel)
 
 
 def is_warn_always_enabled() -> bool:

@@ -52,7 +52,8 @@ _METHODS = frozenset((
     "__rmod__", "__rpow__", "__rrshift__", "__rsub__", "__rtruediv__", "__setitem__",
     "_typed_storage", "backward", "dim_order", "eig", "is_shared", "istft", "lstsq", "lu",
     "module_load", "norm", "register_hook", "register_post_accumulate_grad_hook", "reinforce",
-    "resize", "resize_as", "share_memory_", "solve", "split", "stft", "storage", "symeig",
+    "resize", "resize_as", "share_memory_", "solve", "split", "stft", "storage",
+    "storage_type", "symeig",
     "to_sparse_coo", "unflatten", "unique", "unique_consecutive",
 ))  # fmt: skip
 

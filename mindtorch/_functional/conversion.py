@@ -35,9 +35,11 @@ from .._tensor.geometry import (
 )
 from .._tensor.recording import unrepeatable
 from .._tensor.settings import SETTINGS
-from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
+from .._tensor.typed_storage import TypedStorage
 from .._tensor.types import Array, Number, Shape
+from .._tensor.untyped_storage import UntypedStorage
 from ..ops.limits import fits
 from ..ops.rules import LAST, c_name, channels_last, data_dependent, refuse_vector
 from ..ops.spec import aten
@@ -522,7 +524,7 @@ def set_(
     refuse_written(self)
     if isinstance(source, Tensor) and hasattr(source, "_as_gradient"):
         raise NotImplementedError("Could not run 'aten::set_' with a sparse tensor as its source")
-    other = source.dtype if isinstance(source, Tensor | _storage.TypedStorage) else self.dtype
+    other = source.dtype if isinstance(source, Tensor | TypedStorage) else self.dtype
     if other is not self.dtype:
         raise RuntimeError(
             f"Could not set tensor of type {c_name(other)} to a tensor of type {c_name(self.dtype)}"
@@ -530,10 +532,10 @@ def set_(
     if isinstance(source, Tensor) and size is None:
         geom = source._geom
     else:
-        storage: Any = _storage.UntypedStorage(0) if source is None else source
+        storage: Any = UntypedStorage(0) if source is None else source
         if isinstance(storage, Tensor):
             storage = storage.untyped_storage()
-        typed = isinstance(storage, _storage.TypedStorage)
+        typed = isinstance(storage, TypedStorage)
         dtype: Dtype = storage.dtype if typed else self.dtype
         if size is None:
             size = (storage.nbytes() // dtype.itemsize,)

@@ -22,9 +22,11 @@ from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry, Size, contiguous, format_name
 from .._tensor.settings import SETTINGS
-from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, adopt, wrap
+from .._tensor.typed_storage import TypedStorage
 from .._tensor.types import Array, Number, Shape
+from .._tensor.untyped_storage import UntypedStorage
 from ..ops.rules import NUMBERS, laid_out, scalar_name
 from ..ops.spec import OPS, aten
 from .literals import array_of, refuse_strides

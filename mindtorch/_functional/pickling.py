@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from .._tensor.device import device as Device
 from .._tensor.geometry import geometry
 from .._tensor.loading import load
 from .._tensor.no_memory import NoMemory
-from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.storage import Storage
 from .._tensor.subclass import off, plain
 from .._tensor.tensor import Tensor, wrap
+from .._tensor.typed_storage import TypedStorage
+from .._tensor.untyped_storage import UntypedStorage
 from ..ops.spec import aten
 
 
@@ -99,7 +102,7 @@ def _deepcopy_of_untyped(self: UntypedStorage, memo: dict[int, Any]) -> UntypedS
 
 def _deepcopy_of_typed(self: TypedStorage, memo: dict[int, Any]) -> TypedStorage:
     copied = _deepcopy_of_untyped(self.untyped(), memo)
-    return type(self)(wrap_storage=copied, dtype=self.dtype)
+    return TypedStorage(wrap_storage=copied, dtype=self.dtype, _internal=True)
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -156,5 +159,23 @@ Tensor.__reduce_ex__ = _reduce  # type: ignore[method-assign,assignment]
 _deepcopy.__name__, _deepcopy.__qualname__ = "__deepcopy__", "Tensor.__deepcopy__"
 Tensor.__deepcopy__ = _deepcopy  # type: ignore[method-assign, assignment]
 Tensor.__copy__ = _copy  # type: ignore[attr-defined]
+
+
+def _reduce_storage(self: UntypedStorage | TypedStorage) -> tuple[Any, ...]:
+    from ..serialization import save
+
+    file = BytesIO()
+    save(self, file, _use_new_zipfile_serialization=False)
+    return load_from_bytes, (file.getvalue(),)
+
+
+def load_from_bytes(data: bytes) -> Any:
+    """A storage that was pickled."""
+    from ..serialization import load
+
+    return load(BytesIO(data), weights_only=False)
+
+
 for _kind, _copier in ((UntypedStorage, _deepcopy_of_untyped), (TypedStorage, _deepcopy_of_typed)):
     setattr(_kind, "__deepcopy__", _copier)  # noqa: B010
+    setattr(_kind, "__reduce__", _reduce_storage)  # noqa: B010

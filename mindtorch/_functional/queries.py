@@ -17,10 +17,11 @@ from .._dispatch.overrides import hand_over, overriding
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.geometry import Size
-from .._tensor.storage import TypedStorage, UntypedStorage, typed
 from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
+from .._tensor.typed_storage import TypedStorage, typed
 from .._tensor.types import Number
+from .._tensor.untyped_storage import UntypedStorage
 from ..ops import rules
 from .creation import sizes_of, tensor
 from .publish import FUNCTIONS, surface
@@ -200,6 +201,26 @@ class _TypedTensorType(type):
 
     dtype: dt.dtype
     where: str
+    is_sparse = False
+
+    @property
+    def layout(cls) -> layout:
+        """torch.strided."""
+        return strided
+
+    @property
+    def is_cuda(cls) -> bool:
+        """Whether tensors of it are on a CUDA device."""
+        return cls.where == "cuda"
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__") or not hasattr(Tensor, name):
+            full = f"{cls.__module__.replace('mindtorch', 'torch', 1)}.{cls.__name__}"
+            raise AttributeError(f"type object '{full}' has no attribute '{name}'")
+        return getattr(Tensor, name)
+
+    def __dir__(cls) -> list[str]:
+        return sorted({*super().__dir__(), *dir(Tensor)})
 
     def __instancecheck__(cls, value: object) -> bool:
         return (
@@ -215,8 +236,7 @@ class _TypedTensorType(type):
 def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:
     """`torch.LongTensor`, `torch.npu.LongTensor`: a legacy class of tensors."""
     place = "mindtorch" if where == "cpu" else f"mindtorch.{where}"
-    words = f"Tensors of {dtype} on {where}; a legacy class: `torch.tensor(…, dtype=…)`."
-    scope = {"dtype": dtype, "where": where, "__module__": place, "__doc__": words}
+    scope = {"dtype": dtype, "where": where, "__module__": place}
     return _TypedTensorType(dtype.legacy + "Tensor", (), scope)
 
 

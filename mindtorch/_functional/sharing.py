@@ -20,9 +20,11 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import geometry
 from .._tensor.loading import load
 from .._tensor.no_memory import NoMemory
-from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, wrap
+from .._tensor.typed_storage import TypedStorage
 from .._tensor.types import Array
+from .._tensor.untyped_storage import UntypedStorage
 from .publish import surface
 
 

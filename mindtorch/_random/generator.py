@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from weakref import WeakSet
 
 import numpy as np
@@ -77,9 +77,9 @@ class Generator(metaclass=CClass, module="torch._C"):
     __module__ = "torch._C"
 
     def __init__(self, device: DeviceLike = "cpu"):
-        self.device: Device = Device(device)
+        self._device: Device = Device(device)
         if self.device.type in STANDING_IN:
-            self.device = resolve(self.device)
+            self._device = resolve(self.device)
         if self.device.type == "cuda":
             raise RuntimeError(
                 "Cannot get CUDA generator without ATen_cuda library. PyTorch splits its backend"
@@ -97,6 +97,11 @@ class Generator(metaclass=CClass, module="torch._C"):
         self._lock = Lock()
         self.manual_seed(DEFAULT_SEED)
         _alive.add(self)
+
+    @property
+    def device(self) -> Device:
+        """Where its numbers are drawn."""
+        return self._device
 
     def manual_seed(self, seed: int) -> Generator:
         """Start over from `seed`; a negative one counts back from 2**64."""
@@ -143,6 +148,10 @@ class Generator(metaclass=CClass, module="torch._C"):
     def graphsafe_get_state(self) -> Generator:
         """NotImplementedError: states aren't shared with graphs."""
         raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state: Generator) -> NoReturn:
+        """NotImplementedError: states aren't shared with graphs."""
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
 
     def words(self, n: int) -> Array:
         """The next `n` 32-bit words, as uint64."""

@@ -375,6 +375,15 @@ class iinfo(_Limits, metaclass=CClass):  # noqa: N801 - torch's name
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
+def _limit(name: str) -> Any:
+    return property(lambda self: vars(self)[name], doc=f"The dtype's {name}.")
+
+
+for _kind, _limits in ((finfo, finfo.__annotations__), (iinfo, ("bits", "max", "min"))):
+    for _each in _limits:
+        setattr(_kind, _each, _limit(_each))
+
+
 SCALAR_DTYPES: dict[Any, Callable[[], dtype]] = {
     builtins.bool: lambda: bool,
     builtins.int: lambda: int64,

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._compat.warn_once import warn_once
 from .._tensor.types import Array
 from .device import CPU
 from .dtype import FLOAT, uint8
 from .geometry import Geometry, Size, contiguous
 from .loading import load
 from .slots import TensorSlots, bind, fresh, over
-from .storage import Storage, TypedStorage, UntypedStorage, address
+from .storage import Storage, address
 from .subclass import (
     ASKING_OPERATORS,
     OPERATORS_OF_ROWS,
@@ -27,6 +26,8 @@ from .subclass import (
     disabled_torch_function_impl,
     showing,
 )
+from .typed_storage import TypedStorage, warn_of_removal
+from .untyped_storage import UntypedStorage
 
 if TYPE_CHECKING:
     from ._methods import Methods  # what rows publish, rendered for type checkers
@@ -194,16 +195,13 @@ class Tensor(Methods, metaclass=TensorType):
 
     def storage(self) -> TypedStorage:
         """The storage with a dtype, which torch deprecates."""
-        warn_once(
-            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will"
-            " be the only storage class. This should only matter to you if you are using storages"
-            " directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead"
-            " of tensor.storage()"
-        )
+        warn_of_removal()
         return self._typed_storage()
 
     def _typed_storage(self) -> TypedStorage:
-        return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self._geom.dtype)
+        return TypedStorage(
+            wrap_storage=self.untyped_storage(), dtype=self._geom.dtype, _internal=True
+        )
 
     def untyped_storage(self) -> UntypedStorage:
         """The bytes under the tensor, which its views share."""

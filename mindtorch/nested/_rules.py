@@ -176,7 +176,7 @@ def to_padded_tensor(
     whole = batch.unflatten(0, (len(self), longest)).movedim(1, at)
     if output_size is None:
         return whole
-    more = [b - a for a, b in zip(whole.shape, output_size, strict=True)]
+    more = [0, *(b - a for a, b in zip(whole.shape[1:], output_size[1:], strict=True))]
     pairs = [n for size in reversed(more) for n in (0, size)]
     return mindtorch.nn.functional.pad(whole, pairs, value=padding)
 

@@ -160,6 +160,8 @@ class StridedNestedTensor(NestedTensor):
         for part in self.parts():
             room = [p for n, s in zip(inner, part.shape, strict=True) for p in (n - s, 0)]
             padded.append(mindtorch.nn.functional.pad(part, room[::-1], value=padding))
+        rows = next(iter(output_size)) - len(padded) if output_size is not None else 0
+        padded += [mindtorch.full_like(padded[0], padding)] * rows
         return mindtorch.stack(padded)
 
     def reshape(self, *size: Any) -> StridedNestedTensor:

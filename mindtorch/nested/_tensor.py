@@ -18,8 +18,8 @@ from .._compat.checks import SymInt
 from .._compat.class_names import name_class
 from .._functional.queries import jagged
 from .._tensor.geometry import Size, geometry
-from .._tensor.storage import UntypedStorage
 from .._tensor.tensor import Tensor
+from .._tensor.untyped_storage import UntypedStorage
 from ..utils.weak import WeakIdKeyDictionary
 
 Handler = Callable[..., Any]

@@ -7,7 +7,7 @@ import functools
 from collections import OrderedDict
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 from mindtorch.profiler import record_function
 from mindtorch.utils.hooks import RemovableHandle
@@ -69,6 +69,12 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
 class HookedOptimizer:
     """The part of Optimizer that registers hooks."""
+
+    # The types of hooks, for annotations.
+    OptimizerPreHook: TypeAlias = Callable[
+        [Any, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]] | None
+    ]
+    OptimizerPostHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
     def _make_hooks(self) -> None:
         for kind in KINDS + LOAD_KINDS:

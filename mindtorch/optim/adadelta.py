@@ -6,9 +6,8 @@ from typing import ClassVar
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
+from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
-
-__all__ = ["Adadelta"]
 
 
 class Adadelta(Optimizer):
@@ -49,3 +48,11 @@ class Adadelta(Optimizer):
         delta = deltas.add(eps).sqrt_().div_(root).mul_(grad)
         deltas.mul_(rho).addcmul_(delta, delta, value=1 - rho)
         p.add_(delta, alpha=-group["lr"])
+
+
+adadelta = functional_form(
+    Adadelta,
+    {"square_avgs": "square_avg", "acc_deltas": "acc_delta", "state_steps": "step"},
+    "capturable foreach differentiable has_complex",
+    "lr rho eps weight_decay maximize",
+)  # fmt: skip

@@ -8,9 +8,8 @@ import mindtorch
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_kinds, check_lr, check_positive, count, directed, pick
+from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
-
-__all__ = ["Adagrad"]
 
 
 class Adagrad(Optimizer):
@@ -79,3 +78,11 @@ def _update_rows(p: Tensor, grad: Any, total: Any, group: Group, rate: Any) -> N
     total.add_(mindtorch.sparse_coo_tensor(at, values.square(), grad.shape))
     scale = total.sparse_mask(grad)._values().sqrt_().add_(group["eps"])
     p.add_(mindtorch.sparse_coo_tensor(at, values / scale, grad.shape), alpha=-rate)
+
+
+adagrad = functional_form(
+    Adagrad,
+    {"state_sums": "sum", "state_steps": "step"},
+    "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
+    "lr weight_decay lr_decay eps maximize",
+)  # fmt: skip

@@ -138,6 +138,17 @@ def adam(
     step_of_lists(Adam, params, grads, states, group)
 
 
-def adamw(*lists: Any, **options: Any) -> None:
+def adamw(
+    params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None,
+    capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+    grad_scale: Tensor | None = None, found_inf: Tensor | None = None, has_complex: bool = False,
+    *, amsgrad: bool, beta1: float, beta2: float, lr: Number, weight_decay: float, eps: float,
+    maximize: bool,
+) -> None:  # fmt: skip
     """One step of AdamW: of adam, with the decay of weights apart from gradients."""
-    adam(*lists, **{**options, "decoupled_weight_decay": True})
+    adam(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,
+        decoupled_weight_decay=True, amsgrad=amsgrad, beta1=beta1, beta2=beta2, lr=lr,
+        weight_decay=weight_decay, eps=eps, maximize=maximize,
+    )  # fmt: skip

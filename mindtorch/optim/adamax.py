@@ -6,9 +6,8 @@ import mindtorch
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_betas, check_lr, check_positive, count, directed, pick, zeros
+from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
-
-__all__ = ["Adamax"]
 
 
 class Adamax(Optimizer):
@@ -45,3 +44,11 @@ class Adamax(Optimizer):
         mean.lerp_(grad, 1 - beta1)
         largest.copy_(mindtorch.maximum(largest * beta2, grad.abs() + group["eps"]))
         p.addcdiv_(mean, largest, value=-group["lr"] / (1 - beta1**step))
+
+
+adamax = functional_form(
+    Adamax,
+    {"exp_avgs": "exp_avg", "exp_infs": "exp_inf", "state_steps": "step"},
+    "foreach maximize differentiable capturable has_complex",
+    "eps beta1 beta2 lr weight_decay",
+)  # fmt: skip

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
+from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
-
-__all__ = ["ASGD"]
 
 
 class ASGD(Optimizer):
@@ -49,3 +48,11 @@ class ASGD(Optimizer):
             average.add_(p.sub(average).mul_(mu))
         state["eta"].fill_(lr / ((1 + lambd * lr * step) ** group["alpha"]))
         state["mu"].fill_(1 / max(1, step - group["t0"]))
+
+
+asgd = functional_form(
+    ASGD,
+    {"axs": "ax", "mus": "mu", "etas": "eta", "state_steps": "step"},
+    "foreach maximize differentiable capturable has_complex",
+    "lambd lr t0 alpha weight_decay",
+)  # fmt: skip

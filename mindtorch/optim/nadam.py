@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_betas, check_lr, check_positive, count, pick, zeros
+from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
-
-__all__ = ["NAdam"]
 
 
 class NAdam(Optimizer):
@@ -62,3 +61,12 @@ class NAdam(Optimizer):
         root = square.div(1 - beta2**step).sqrt().add(group["eps"])
         p.addcdiv_(grad, root, value=-lr * (1.0 - mu) / (1.0 - product))
         p.addcdiv_(mean, root, value=-lr * mu_next / (1.0 - product * mu_next))
+
+
+nadam = functional_form(
+    NAdam,
+    {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "mu_products": "mu_product",
+     "state_steps": "step"},
+    "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
+    "beta1 beta2 lr weight_decay momentum_decay eps",
+)  # fmt: skip

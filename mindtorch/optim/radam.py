@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_betas, check_lr, check_positive, count, pick, zeros
+from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
-
-__all__ = ["RAdam"]
 
 
 class RAdam(Optimizer):
@@ -60,3 +59,11 @@ class RAdam(Optimizer):
             rectified = (top / ((longest - 4) * (longest - 2) * length)) ** 0.5
             move = move * (correction**0.5 / square.sqrt().add_(group["eps"])) * rectified
         p.add_(move, alpha=-1.0)
+
+
+radam = functional_form(
+    RAdam,
+    {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "state_steps": "step"},
+    "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
+    "beta1 beta2 lr weight_decay eps",
+)  # fmt: skip

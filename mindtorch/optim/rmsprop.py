@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
+from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
-
-__all__ = ["RMSprop"]
 
 
 class RMSprop(Optimizer):
@@ -70,3 +69,12 @@ class RMSprop(Optimizer):
             p.add_(velocity, alpha=-group["lr"])
         else:
             p.addcdiv_(grad, root, value=-group["lr"])
+
+
+rmsprop = functional_form(
+    RMSprop,
+    {"square_avgs": "square_avg", "grad_avgs": "grad_avg",
+     "momentum_buffer_list": "momentum_buffer", "state_steps": "step"},
+    "foreach maximize differentiable capturable has_complex",
+    "lr alpha eps weight_decay momentum centered",
+)  # fmt: skip

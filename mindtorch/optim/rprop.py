@@ -6,9 +6,8 @@ import mindtorch
 
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, count, pick, zeros
+from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
-
-__all__ = ["Rprop"]
 
 
 class Rprop(Optimizer):
@@ -48,3 +47,11 @@ class Rprop(Optimizer):
         grad = mindtorch.where(turn < 0, mindtorch.zeros_like(grad), grad)
         p.addcmul_(grad.sign(), state["step_size"], value=-1)
         state["prev"].copy_(grad)
+
+
+rprop = functional_form(
+    Rprop,
+    {"prevs": "prev", "step_sizes": "step_size", "state_steps": "step"},
+    "foreach capturable maximize differentiable has_complex",
+    "step_size_min step_size_max etaminus etaplus",
+)  # fmt: skip

@@ -13,8 +13,10 @@ from .._tensor import dtype as dt
 from .._tensor.device import META
 from .._tensor.device import device as Device
 from .._tensor.geometry import Size, geometry
-from .._tensor.storage import MetaMemory, Storage, TypedStorage, UntypedStorage
+from .._tensor.storage import MetaMemory, Storage
 from .._tensor.tensor import Tensor, wrap
+from .._tensor.typed_storage import TypedStorage
+from .._tensor.untyped_storage import UntypedStorage
 from ._guarded import represent
 
 Face: TypeAlias = UntypedStorage | TypedStorage

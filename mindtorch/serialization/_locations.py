@@ -9,8 +9,10 @@ from .._tensor import dtype as dt
 from .._tensor.device import CPU, META, STANDING_IN, resolve
 from .._tensor.device import device as Device
 from .._tensor.geometry import geometry
-from .._tensor.storage import MetaMemory, Storage, TypedStorage, UntypedStorage
+from .._tensor.storage import MetaMemory, Storage
 from .._tensor.tensor import wrap
+from .._tensor.typed_storage import TypedStorage
+from .._tensor.untyped_storage import UntypedStorage
 from ..ops.spec import aten
 
 Face: TypeAlias = UntypedStorage | TypedStorage

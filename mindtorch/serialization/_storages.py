@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .._tensor import dtype as dt
-from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.storage import Storage
+from .._tensor.typed_storage import TypedStorage
+from .._tensor.untyped_storage import UntypedStorage
 from ._globals import STORAGES
 from ._guarded import represent
 from ._locations import Place, placed
@@ -25,7 +27,7 @@ class Storages:
         if face is None:
             memory, device = placed(Storage(self.read(key, dtype, count)), location, self.where)
             face = self.moved[key] = UntypedStorage.of(memory, device)
-        return TypedStorage(wrap_storage=face, dtype=dtype or dt.uint8)
+        return TypedStorage(wrap_storage=face, dtype=dtype or dt.uint8, _internal=True)
 
     def read(self, key: str, dtype: dt.dtype | None, count: int) -> Any:
         """The bytes of a storage, an array on the cpu."""

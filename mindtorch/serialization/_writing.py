@@ -20,8 +20,10 @@ from .._tensor import dtype as dt
 from .._tensor.device import CPU
 from .._tensor.device import device as Device
 from .._tensor.geometry import Size, geometry
-from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, wrap
+from .._tensor.typed_storage import TypedStorage
+from .._tensor.untyped_storage import UntypedStorage
 from ._legacy import MAGIC, PROTOCOL
 from ._locations import location_tag
 from ._options import Options

@@ -51,11 +51,11 @@ class check_sparse_tensor_invariants:  # noqa: N801 - torch's name
     def __exit__(self, *exc: object) -> None:
         check_sparse_tensor_invariants._on = self._before.pop()
 
-    def __call__(self, function: Any) -> Any:
-        @functools.wraps(function)
+    def __call__(self, mth: Any) -> Any:
+        @functools.wraps(mth)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with type(self)(self.state):
-                return function(*args, **kwargs)
+                return mth(*args, **kwargs)
 
         return inside
 

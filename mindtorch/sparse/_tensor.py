@@ -261,7 +261,21 @@ class SparseTensor(Tensor):
                 "shrinking the size of sparse dimensions on a non-empty sparse tensor is not"
                 " supported"
             )
-        return become(self, make(self._layout, self._parts, self._vals, size, self._coalesced))
+        values = self._vals if self._nnz() else self._vals.new_zeros((0, *size[sparse_dim:]))
+        return become(self, make(self._layout, self._parts, values, size, self._coalesced))
+
+    def resize_as_sparse_(self, the_template: Tensor) -> SparseTensor:
+        """The same places in a tensor of the other's size and dimensions with indices."""
+        sparse = isinstance(the_template, SparseTensor)
+        dims = (the_template.sparse_dim(), the_template.dense_dim()) if sparse else (0, 1)
+        one = tuple(self.shape), self.sparse_dim(), self.dense_dim()
+        if one == (tuple(the_template.shape), *dims):
+            return self
+        if not self._nnz():
+            size = tuple(the_template.shape)
+            dims = dims if sparse else (0, len(size))
+            return self.sparse_resize_and_clear_(size, *dims)
+        return self.sparse_resize_(the_template.shape, *dims)
 
     def sparse_resize_and_clear_(
         self, size: Sequence[int], sparse_dim: int, dense_dim: int

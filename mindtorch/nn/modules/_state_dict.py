@@ -7,7 +7,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import mindtorch
 from mindtorch.utils.hooks import RemovableHandle
@@ -93,6 +93,7 @@ class StateDict:
     """The part of Module that makes and loads state dicts."""
 
     _version: int = 1
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Any]

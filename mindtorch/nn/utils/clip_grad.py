@@ -93,7 +93,10 @@ def clip_grad_value_(
             grad.clamp_(min=-bound, max=bound)
 
 
-def clip_grad_norm(*args: Any, **kwargs: Any) -> Any:
+def clip_grad_norm(
+    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
     """The former name of clip_grad_norm_."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of"
@@ -101,4 +104,4 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> Any:
         FutureWarning,
         stacklevel=2,
     )
-    return clip_grad_norm_(*args, **kwargs)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

@@ -310,3 +310,42 @@ def test_steps_of_lists_and_old_states_are_those_of_torch() -> None:
         return results
 
     assert str(run_of(mindtorch)) == str(run_of(torch))
+
+
+STEPS_OF_LISTS = {
+    "adadelta": ("square acc step", {"lr": 0.1, "rho": 0.9, "maximize": False}),
+    "adagrad": ("sum step", {"lr": 0.1, "lr_decay": 0.1, "maximize": True}),
+    "adamax": ("mean inf step", {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "maximize": True}),
+    "asgd": ("mean step step step", {"lr": 0.1, "lambd": 1e-3, "t0": 1, "alpha": 0.7}),
+    "nadam": ("mean square step step", {"lr": 0.1, "beta1": 0.9, "beta2": 0.99,
+                                        "momentum_decay": 4e-3, "decoupled_weight_decay": True}),
+    "radam": ("mean square step", {"lr": 0.1, "beta1": 0.9, "beta2": 0.99}),
+    "rmsprop": ("square mean velocity step", {"lr": 0.1, "alpha": 0.9, "momentum": 0.5,
+                                              "centered": True}),
+    "rprop": ("prev size step", {"step_size_min": 1e-3, "step_size_max": 10.0, "etaminus": 0.5,
+                                 "etaplus": 1.2}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEPS_OF_LISTS)
+def test_every_step_of_lists_is_that_of_torch(name: str) -> None:
+    states, options = STEPS_OF_LISTS[name]
+    if name != "rprop":
+        options = {"weight_decay": 0.1, **options}
+    if name not in ("asgd", "rprop"):
+        options = {"eps": 1e-6, **options}
+
+    def run_of(t: Any) -> list[Any]:
+        function = getattr(importlib.import_module(f"{t.__name__}.optim.{name}"), name)
+        p, grad = t.arange(3.0) + 1, t.tensor([0.1, -0.2, 0.3])
+        lists = [[t.tensor(1.0) if s == "step" else t.full((3,), 0.2)] for s in states.split()]
+        for _ in range(3):
+            function([p], [grad], *lists, foreach=False, **options)
+        found = [p.tolist(), *(values[0].tolist() for values in lists)]
+        if name != "asgd":  # torch asks there where it is compiled only
+            with pytest.raises(RuntimeError, match="`state_steps` argument must contain"):
+                function([p], [grad], *lists[:-1], [0], foreach=False, **options)
+        return found
+
+    for ours, theirs in zip(run_of(mindtorch), run_of(torch), strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-6)

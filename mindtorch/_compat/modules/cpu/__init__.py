@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 from . import amp as amp
@@ -15,6 +15,12 @@ class Stream:
         self.priority = priority
 
     def wait_stream(self, stream: Any) -> None:
+        """Nothing to wait for."""
+
+    def record_event(self) -> None:
+        """Nothing to record."""
+
+    def wait_event(self, event: Any) -> None:
         """Nothing to wait for."""
 
 
@@ -70,6 +76,16 @@ def current_stream(device: Any = None) -> Stream:
     return Stream()
 
 
-def stream(stream: Any) -> AbstractContextManager[None]:
+class StreamContext(AbstractContextManager[None]):
+    """`with torch.cpu.stream(s):` there is one stream."""
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to go back to."""
+
+
+def stream(stream: Any) -> StreamContext:
     """A context without effect."""
-    return nullcontext()
+    return StreamContext(stream)

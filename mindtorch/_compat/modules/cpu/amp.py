@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mindtorch._tensor.dtype import bfloat16, dtype
 from mindtorch.amp import GradScaler as _GradScaler
 from mindtorch.amp import _warn_of_alias
@@ -24,9 +22,12 @@ class autocast(_autocast):  # noqa: N801 - torch's name
 class GradScaler(_GradScaler):
     """amp.GradScaler("cpu", …)."""
 
-    def __init__(self, *args: Any, **options: Any):
+    def __init__(
+        self, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ):  # fmt: skip
         _warn_of_alias("cpu", "GradScaler")
-        super().__init__("cpu", *args, **options)
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 
 autocast.__module__ = "mindtorch.cpu.amp.autocast_mode"
