@@ -1,4 +1,4 @@
-"""Owns the check of indices before a launch on a device, whose kernels tell late of a wrong one.
+"""Owns the check of values before a launch on a device, whose kernels tell late of a wrong one.
 
 It looks at what the host knows (`host_values`) and waits for nothing. Where a row's `bounds` do not
 hold, its cpu kernel says so in torch's words, with zeros for what only the device has.
@@ -29,8 +29,8 @@ def guard(
     stand in front of those of the row.
     """
     bounds = op.kernels.bounds
-    first = next((g for g in args if g.__class__ is Geometry), None)
-    if bounds is None or first is None or first.device.type in ("cpu", "meta"):
+    types = {g.device.type for g in args if g.__class__ is Geometry}
+    if bounds is None or not types - {"cpu", "meta"}:
         return run
     limits = [limit for limit in bounds(*args) if _at(args, limit[0]).numel]
     if not limits:
@@ -40,7 +40,7 @@ def guard(
         for place, low, high, *ignored in limits:
             index = _at(values, place)
             copied = host_copy(index)
-            if low < high and (copied is None or copied.within(low, high)):
+            if low < high and copied is not None and copied.within(low, high):
                 continue
             if low == high or _leaves(index, low, high, ignored):
                 hosts = tuple(_host(value) for value in values)
@@ -52,7 +52,7 @@ def guard(
         return run(*values)
 
     place, low, high, *_ = limits[0]
-    if len(limits) > 1 or low == high:
+    if len(limits) > 1 or low == high or _at(args, place).device.type == "cpu":
         return checked
     at, item = (place, None) if isinstance(place, int) else place
     at += ahead
@@ -71,12 +71,12 @@ def _at(values: tuple[Any, ...], place: int | tuple[int, int]) -> Any:
     return values[place] if isinstance(place, int) else values[place[0]][place[1]]
 
 
-def _leaves(index: Tensor, low: int, high: int, ignored: list[int]) -> bool:
+def _leaves(index: Tensor, low: float, high: float, ignored: list[int]) -> bool:
     known = host_values(index)
     if known is None:
         return False
     values = known._array
-    outside = (values < low) | (values >= high)
+    outside = ~((values >= low) & (values < high))
     return bool((outside & ~np.isin(values, ignored)).any())
 
 

@@ -32,6 +32,7 @@ from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry, contiguous
+from .._tensor.host_values import host_values
 from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor, adopt
 from .._tensor.types import Array, Shape
 from ..ops.rules import broadcast, c_name, preserved, scalar_name
@@ -485,10 +486,11 @@ def _bernoulli(geom: Geometry, p: Tensor | float, generator: Generator | None) -
 
 
 def _refuse_chances(p: Tensor) -> None:
-    """RuntimeError for probabilities outside of [0, 1] on cpu, as torch; no wait elsewhere."""
-    if p._geom.device.type != "cpu" or not p.numel():
+    """RuntimeError for probabilities that the host knows, outside of [0, 1]; no wait for others."""
+    known = host_values(p)
+    if known is None or not p.numel():
         return
-    chances = p._array
+    chances = known._array
     if not (chances.min() >= 0 and chances.max() <= 1):  # NaN is neither
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message"

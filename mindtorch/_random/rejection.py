@@ -159,7 +159,7 @@ def _refuse_integers(tensor: Tensor, name: str) -> None:
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson draws of rates `input`, of its shape and dtype.
 
-    RuntimeError for negative rates on cpu; NotImplementedError for dtypes that are not floating.
+    RuntimeError for negative rates; NotImplementedError for dtypes that are not floating.
     """
     if input.requires_grad:
         rates = input.detach()
@@ -168,7 +168,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     _refuse_integers(input, "poisson")
     if input.device.type == "meta":
         return aten.empty_like(input)
-    if input.device.type == "cpu" and input.numel() and not bool(aten.all(input >= 0).item()):
+    if input.numel() and not bool(aten.all(input >= 0).item()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     if BUILT and input.device.type == "cpu":
         counts = sequential.poisson(_source(generator), _host(input))

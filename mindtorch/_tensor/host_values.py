@@ -1,4 +1,4 @@
-"""Owns what the host knows of small integer tensors on devices: those that it copied there itself.
+"""Owns what the host knows of small real tensors on devices: those that it copied there itself.
 
 An index out of range is a fault of the device, told late and without the call. Where the
 values came from the host and nothing wrote over them, they are here; asking waits for nothing.
@@ -24,18 +24,20 @@ class HostCopy:
         self.memory, self.version, self.values = memory, version, values
         self.lowest, self.highest = float("-inf"), float("inf")
 
-    def within(self, low: int, high: int) -> bool:
+    def within(self, low: float, high: float) -> bool:
         """Whether every value, of views too, is at least `low` and below `high`."""
-        few = self.values.ravel().tolist() if self.values.size <= 64 else None
-        self.lowest, self.highest = (
-            (min(few), max(few)) if few else (int(self.values.min()), int(self.values.max()))
-        )
+        values = self.values
+        if values.size <= 64 and values.dtype.kind != "f":
+            few = values.ravel().tolist()
+            self.lowest, self.highest = min(few), max(few)
+        else:  # NaN is within nothing
+            self.lowest, self.highest = values.min().item(), values.max().item()
         return low <= self.lowest and self.highest < high
 
 
 def remember(tensor: Tensor, values: Array) -> None:
-    """Keep `values`, which were copied to the whole of `tensor`, if they are few and integers."""
-    if values.dtype.kind in "iu" and 0 < values.size <= _MOST and not tensor._geom.offset:
+    """Keep `values`, which were copied to the whole of `tensor`, if they are few and real."""
+    if values.dtype.kind in "biuf" and 0 < values.size <= _MOST and not tensor._geom.offset:
         storage = tensor._storage
         storage.host_copy = HostCopy(storage.memory, storage.value, values.copy())
 

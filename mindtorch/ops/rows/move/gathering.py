@@ -636,19 +636,20 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
         (Arg((3, 4)), Arg((3, 1), "int64", 0, 3), 1),
         (Arg((6,)), Arg((2,), "int64", 0, 5)),
         (Arg((1, 4)), Arg((3, 2), "int64", 0, 3), 1),
+        (Arg((2, 3)), Arg((2, 2), "int64", -7, 8), 1),
     ),
     tolerance="exact",
     out="expected",
     cost=lookup,
 )
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Elements at indices along a dimension; the other dimensions are broadcast."""
+    """Elements at indices, modulo its size, along a dimension; the others are broadcast."""
     if dim is None:
         if indices.dtype not in (dt.int64, dt.int32):
             raise RuntimeError("gather(): Expected dtype int32/int64 for index")
         indices = aten.to(indices, dt.int64)
         flat = aten.reshape(self, (-1,))
-        return aten.gather(flat, 0, _from_end(aten.reshape(indices, (-1,)), flat, 0))
+        return aten.gather(flat, 0, aten.reshape(indices, (-1,)))
     if self.ndim != indices.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions,"
@@ -658,20 +659,15 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
         got = indices.dtype.legacy
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {got}")
     at = wrap_dim(dim, self.ndim)
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     rest, index_shape = list(self.shape), list(indices.shape)
-    if rest:
-        rest[at], index_shape[at] = 1, 1
-        shape = list(broadcast(tuple(rest), tuple(index_shape)))
-        ours, theirs = [*shape], [*shape]
-        ours[at], theirs[at] = self.shape[at], indices.shape[at]
-        self, indices = aten.expand(self, tuple(ours)), aten.expand(indices, tuple(theirs))
-    return aten.gather(self, at, _from_end(indices, self, at))
-
-
-def _from_end(indices: Tensor, self: Tensor, dim: int) -> Tensor:
-    """Indices below zero counted from the end."""
-    size = self.shape[dim] if self.ndim else 1
-    return aten.where(indices < 0, indices + size, indices)
+    rest[at], index_shape[at] = 1, 1
+    shape = list(broadcast(tuple(rest), tuple(index_shape)))
+    ours, theirs = [*shape], [*shape]
+    ours[at], theirs[at] = self.shape[at], indices.shape[at]
+    self, indices = aten.expand(self, tuple(ours)), aten.expand(indices, tuple(theirs))
+    return aten.gather(self, at, aten.remainder(indices, self.shape[at]))
 
 
 def outside(index: Tensor, flat: Tensor) -> IndexError:
@@ -713,7 +709,8 @@ def take(self: Tensor, index: Tensor) -> Tensor:
 
 def _take(self: Tensor, index: Tensor) -> Tensor:
     flat = aten.reshape(self, (-1,))
-    places = _from_end(aten.reshape(index, (-1,)), flat, 0)
+    places = aten.reshape(index, (-1,))
+    places = aten.where(places < 0, places + len(flat), places)
     return aten.view(aten.index_select(flat, 0, places), index.shape)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nextafter
+
 from ...complex_parts import below_double
 from ...rules import broadcast_in_place
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
@@ -460,6 +462,7 @@ op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)"
     " -> Tensor",
     infer=_bce_rule,
+    bounds=lambda *_: [(at, 0, nextafter(1, 2)) for at in (0, 1)],
     cpu=_bce,
     aclnn=call("aclnnBinaryCrossEntropy", "self", "target", "weight", "reduction", "out"),
     grad={

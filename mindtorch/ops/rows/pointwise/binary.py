@@ -159,11 +159,18 @@ def _refuse_zero(args: tuple[Any, ...], outs: tuple[Any, ...]) -> Callable[..., 
     if not whole or args[1].__class__ not in NUMBERS:
         return None
 
-    def check(self: Tensor, other: Number) -> None:
+    def check(self: Tensor, other: Number, *_: object) -> None:
         if not other:
             raise RuntimeError("ZeroDivisionError")
 
     return check
+
+
+def _above_zero(self: Any, other: Any, *_: Any) -> list[tuple[int, int, float]]:
+    """`bounds` of divisors of whole numbers; the cpu kernel lets those below zero pass."""
+    pair = (self, other)
+    whole = other.__class__ is Geometry and result_type(pair).category == INTEGER
+    return [(1, 1, inf)] if whole else []
 
 
 def _divides_by_zero(self: Array, other: Array) -> None:
@@ -226,6 +233,7 @@ op(
         "other": lambda grad, self, other: _whole_quotient_grad(grad, self, other, "floor"),
     },
     refuses=_refuse_zero,
+    bounds=_above_zero,
     samples=_quotient_samples,
     tolerance="rounded",
     number_first=True,
@@ -245,6 +253,7 @@ op(
         "other": lambda grad, self, other: _whole_quotient_grad(grad, self, other, "trunc"),
     },
     refuses=_refuse_zero,
+    bounds=_above_zero,
     samples=_quotient_samples,
     tolerance="rounded",
     inplace=True,
@@ -259,6 +268,7 @@ op(
         call("aclnnFloorDivide", "self", "other", "out"),
     ),
     refuses=_refuse_zero,
+    bounds=_above_zero,
     samples=_quotient_samples,
     tolerance="exact",
     number_first=True,
@@ -301,6 +311,8 @@ op(
     "div.mode(Tensor self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
     infer=_PointwiseDivision(),
     cpu=lambda self, other, rounding_mode: _ROUNDED[rounding_mode](self, other),
+    refuses=_refuse_zero,
+    bounds=lambda self, other, mode: _above_zero(self, other) if mode else [],
     unsupported={
         "bool complex": kernel("div_floor_cpu", unless=lambda args: args[2] != "floor"),
         "complex bool": kernel("div_trunc_cpu", unless=lambda args: args[2] != "trunc"),

@@ -7,6 +7,7 @@ from types import ModuleType
 
 from ...._compat.unsupported_dtypes import kernel
 from ...._compat.warn_once import warn_once
+from ...._tensor.host_values import host_values
 from ...fields import AclnnCall
 from ...rules import (
     REAL,
@@ -233,7 +234,8 @@ def quantile(
         q = aten.full((), float(q), dtype=self.dtype, device=self.device)
     _check_quantile(self, q, interpolation)
     at = 0 if dim is None else wrap_dim(dim, self.ndim)
-    if q.device.type == "cpu" and not bool(aten.all(aten.logical_and(q >= 0, q <= 1)).item()):
+    known = host_values(q)
+    if known is not None and not bool(aten.all(aten.logical_and(known >= 0, known <= 1)).item()):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     flat = aten.reshape(self, (-1,)) if dim is None or not self.ndim else self
     if flat.shape[at] > 2**24:
