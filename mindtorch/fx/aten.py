@@ -240,8 +240,9 @@ class AtenRecorder(GraphRecorder):
         if op.name in _FOLLOWED:
             with self.inside():
                 return _FOLLOWED[op.name](*raw)
-        if op.name == "slice" and raw[3] is None:
-            raw = (*raw[:3], sys.maxsize, *raw[4:])
+        if op.name == "slice":
+            end = sys.maxsize if raw[3] is None else raw[3]
+            raw = (*raw[:2], raw[2] or 0, end, *raw[4:])
         if op.name == "contiguous" and raw[1] is None and self.metas_of(raw[0])[0].is_contiguous():
             return raw[0]
         end = "_" if form in ("inplace", "augmented") else ""

@@ -74,7 +74,7 @@ def call_of_row(op: Op, end: str, raw: Sequence[Any]) -> Call | None:
         if a.name in values and not (a.has_default and _same(values[a.name], a.default))
     }  # fmt: skip
     hint = op.name.partition(".")[2]
-    if name in ("std", "var") and not required & {"dim", "unbiased"}:
+    if name in ("std", "std_mean", "var", "var_mean") and not required & {"dim", "unbiased"}:
         hint = "correction"
     schemas = [s for s in schemas_of(name) if hint and s.overload == hint] or schemas_of(name)
     for schema in schemas:

@@ -406,6 +406,70 @@ def test_what_is_traced_is_torchs_operators(functions, at):
     assert code(mindtorch) == code(torch)
 
 
+def _made_of_others(lib):
+    """Functions whose operators core programs have not."""
+    F = lib.nn.functional
+    return (
+        lambda x: F.hardswish(x) + F.hardsigmoid(x) + F.mish(x), 
+        lambda x: F.smooth_l1_loss(x, x + 1) + F.mse_loss(x, x[0]) + F.huber_loss(x, x + 2),
+        lambda x: x.std() + x.var(1).sum() + lib.var_mean(x)[0] + lib.addcdiv(x, x, x).addcmul(x, x),
+        lambda x: x.masked_fill(x > 0, 0.0) + lib.where(x > 0, x, 0.0) + x.tril() + F.glu(x, 1).sum(),
+        lambda x: x.split(2)[0] + x.chunk(2)[1] + lib.stack([x[:2], x[2:]]).sum(0),
+        lambda x: F.cross_entropy(x, lib.tensor([0, 1, 2, 3])),
+        lambda x: F.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None]),
+        lambda x: F.group_norm(x[None], 2) + F.pad(x, (1, 1)).rot90().rot90()[:, 1:-1],
+        lambda x: F.silu(x).clone().add_(1).roll(1, 0),
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("at", range(9))
+def test_core_programs_are_made_of_the_operators_of_torch(at):
+    def story(lib):
+        forward = _made_of_others(lib)[at]
+        net = type("Net", (lib.nn.Module,), {"forward": lambda self, x: forward(x)})()
+        x = lib.arange(24.0).reshape(4, 6) / 7 - 1
+        program = lib.export.export(net, (x,))
+        core = program.run_decompositions()
+        assert lib.allclose(core.module()(x), net(x), equal_nan=True)
+        whole = program.run_decompositions({}) if at != 1 else core  # losses broadcast first
+        return core.graph_module.code, whole.graph_module.code
+
+    assert story(mindtorch) == story(torch)
+
+
+def test_tables_say_what_operators_are_made_of():
+    def story(lib):
+        decomp = import_module(f"{lib.__name__}._decomp")
+        make_fx = import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx
+        aten, F, x = lib.ops.aten, lib.nn.functional, lib.ones(2, 3)
+        pick = decomp.get_decompositions
+        yield sorted(map(str, pick([aten.silu, aten.gelu.default, aten.mm])))
+        for function, table in (
+            (lambda x: F.gelu(x) + F.silu(x), pick([aten.gelu, aten.silu])),
+            (lambda x: F.layer_norm(x, (3,)), pick([aten.native_layer_norm])),
+            (lambda x: F.softmax(x, 1) + F.log_softmax(x, 0), pick([aten._softmax, aten._log_softmax])),
+            (lambda x: F.linear(x, x, x[0, :2]), pick([aten.addmm])),
+            (lambda x: F.relu(x), {aten.relu.default: lambda x: lib.where(x > 0, x, lib.zeros_like(x))}),
+            (lambda x: F.relu(x), {aten.relu.default: lambda x: NotImplemented}),
+            (lambda x: F.silu(x), decomp.core_aten_decompositions()),
+        ):  # fmt: skip
+            yield make_fx(function, decomposition_table=table)(x).code
+        table = lib.export.default_decompositions()
+        decomp.remove_decompositions(table, [aten.silu])
+        own = {aten.linear.default: lambda x, w, b=None: lib.add(x @ w.t(), b)}
+        net = lib.nn.Sequential(lib.nn.Linear(3, 2), lib.nn.SiLU(), lib.nn.Softplus())
+        program = lib.export.export(net, (x,))
+        for wanted in (table, own, {}):
+            yield program.run_decompositions(wanted).graph_module.code
+        decomp.register_decomposition(aten.silu.default, own)(F.silu)
+        with pytest.raises(RuntimeError) as error:
+            decomp.register_decomposition(aten.silu.default, own)(F.silu)
+        yield str(error.value), list(map(str, own))
+
+    assert list(story(mindtorch)) == list(story(torch))
+
+
 def test_forward_and_backward_graphs_are_those_of_torch():
     def story(lib):
         home = "functorch" if lib is torch else "mindtorch._compat.functorch"

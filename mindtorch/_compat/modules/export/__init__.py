@@ -32,9 +32,10 @@ from mindtorch.ops.namespaces import namespace
 from mindtorch.utils import _pytree as pytree
 from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
+from .._decomp import CustomDecompTable as CustomDecompTable
 from .._dynamo.exc import Unsupported, UserError
 from ..compiler.capture import CURRENT
-from . import decompositions as decompositions
+from .decompositions import default_decompositions as default_decompositions
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, combined, dims
 from .exported_program import CallSpec, ExportedProgram
 from .graph_signature import (
@@ -55,9 +56,8 @@ from .unbacked import OF_VALUES, OneMore, UnknownNumbers, refuse_number
 from .unflatten import UnflattenedModule, unflatten
 
 _NAMES = (
-    "Constraint", "CustomDecompTable", "ExportBackwardSignature",
+    "Constraint", "ExportBackwardSignature",
     "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature",
-    "default_decompositions",
 )  # fmt: skip
 _WHY = "mindtorch exports whole graphs alone"
 

@@ -8,11 +8,12 @@ from typing import Any
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import GraphModule
 from mindtorch.fx.aten import traced_int
-from mindtorch.fx.decompositions import TABLE, CoreRecorder
+from mindtorch.fx.decompositions import CoreRecorder, Table
 from mindtorch.fx.node import Node, map_arg
 from mindtorch.ops.namespaces import OpOverload, namespace
 from mindtorch.utils._pytree import tree_map
 
+from .._decomp import CustomDecompTable
 from .exported_program import DECOMPOSE, ExportedProgram
 from .graph_signature import (
     ExportGraphSignature,
@@ -26,16 +27,23 @@ from .symbolic_values import show_sizes
 from .unbacked import traced_float
 
 _ATEN = namespace("aten")
+
+
+def default_decompositions() -> CustomDecompTable:
+    """What `run_decompositions` follows where it is given no table."""
+    return CustomDecompTable()
+
+
 _KNOWN = {"compared", "ints", "of_values"}  # in a node's meta, of numbers
 
 
 class _Decomposer(CoreRecorder):
     """Runs a program's nodes again; writes become results."""
 
-    table = TABLE
     named_operands = "cond", "map_impl"
 
-    def __init__(self, program: ExportedProgram):
+    def __init__(self, program: ExportedProgram, table: Table):
+        self.table = table
         super().__init__(1 + len(program.sizes.ranges))
         self.program = program
         self.values: dict[Node, Any] = {}
@@ -54,8 +62,7 @@ class _Decomposer(CoreRecorder):
         again = self.graph.placeholder(node.name)
         if "metas" in node.meta:
             metas = node.meta["metas"]
-            state = self.program.state_dict.values()
-            device = next((t._geom.device for t in state), metas[0]._geom.device)
+            device = node.meta["val"].device
             self.values[node] = self.traced(metas, again, device)
         else:
             self.values[node] = again
@@ -78,7 +85,7 @@ class _Decomposer(CoreRecorder):
         with self.inside():
             if name == "sym_size":
                 self.values[node] = args[0].shape[args[1]]
-            elif name[-1] == "_" and name not in self.table:
+            elif name[-1] == "_" and name not in self.always and target not in self.table:
                 plain = getattr(getattr(_ATEN, name[:-1]), target._overloadname)
                 self.values[node] = value = plain(*args, **kwargs)
                 self.change(args[0], value)
@@ -105,9 +112,12 @@ class _Decomposer(CoreRecorder):
         return again
 
 
-def decompose(program: ExportedProgram) -> ExportedProgram:
-    """The program in core operators; what it writes to its state are results before the others."""
-    recorder = _Decomposer(program)
+def decompose(program: ExportedProgram, table: Table | None) -> ExportedProgram:
+    """The program with operators of a table, the default one if None, made of others.
+
+    What it writes to its state are results before the others.
+    """
+    recorder = _Decomposer(program, default_decompositions() if table is None else table)
     results: Sequence[Any] = ()
     for node in program.graph.nodes:
         if node.op == "placeholder":

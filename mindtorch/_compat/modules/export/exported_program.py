@@ -69,7 +69,7 @@ class GuardsFn(Module):
 
 
 # What puts a program into core operators, once its module is loaded.
-DECOMPOSE: list[Callable[[ExportedProgram], ExportedProgram]] = []
+DECOMPOSE: list[Callable[[ExportedProgram, Any], ExportedProgram]] = []
 
 
 class ExportedProgram:
@@ -128,8 +128,9 @@ class ExportedProgram:
         return _module_of(self, check_guards)
 
     def run_decompositions(self, decomp_table: object = None, **_: object) -> ExportedProgram:
-        """The program in core operators, whose results say what of the state changes."""
-        return DECOMPOSE[0](self)
+        """The program with operators of a table, the core one if None, made of others; its results
+        say what of the state changes."""
+        return DECOMPOSE[0](self, decomp_table)
 
     def validate(self) -> None:
         """RuntimeError where the graph is none."""
