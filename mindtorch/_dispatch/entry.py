@@ -633,7 +633,8 @@ def _labelling(body: Any, label: str | Rule) -> Any:
 
     @functools.wraps(body)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return labelled(body(*args, **kwargs), label, args)
+        result = body(*args, **kwargs)
+        return result if result is args[0] else labelled(result, label, args)
 
     return run
 

@@ -12,6 +12,8 @@ from .._backends.registry import registry
 from .._compat import unsupported_dtypes
 from .._tensor import device as _device
 from .._tensor.device import device as Device
+from .._tensor.dtype import FLOAT
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
@@ -229,12 +231,17 @@ def _backend_run(op: Op, device: Device, args: tuple[Any, ...], outs: tuple[Any,
     return backend.functional(op, args, outs)
 
 
-_SMALL = 1 << 11  # elements from which a backend's copy may have a faster cast
+_SMALL = 1 << 11  # elements from which a backend's copy may have a faster cast of halves
 
 
 def _casts_on_host(op: Op, source: Geometry, out: Geometry) -> bool:
     here = op.base_name == "_to_copy" and out.device is source.device
-    return here and out.device.type == "cpu" and out.numel < _SMALL
+    whole = source.dtype is not out.dtype and not (_is_half(source.dtype) or _is_half(out.dtype))
+    return here and out.device.type == "cpu" and (whole or out.numel < _SMALL)
+
+
+def _is_half(dtype: Dtype) -> bool:
+    return dtype.category == FLOAT and dtype.itemsize == 2
 
 
 def _mover(a: Device, b: Device) -> Any:

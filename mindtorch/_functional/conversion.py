@@ -100,15 +100,18 @@ def _convert(
     if geom.dtype.is_complex and not dtype.is_complex and dtype is not dt.bool:
         warn_once("Casting complex values to real discards the imaginary part")
     name = "preserve" if layout is None else format_name(layout)
-    # What torch suggests for the strides decides, as in at::native::to_impl: expanded and
-    # transposed tensors are in the usual format already.
-    suggested = LAST[geom.ndim] if channels_last(geom) else "contiguous"
-    same_layout = name in ("preserve", suggested)
-    if not copy and same_layout and dtype is geom.dtype and target is geom.device:
+    same = not copy and dtype is geom.dtype and target is geom.device
+    if same and name in ("preserve", _suggested(geom)):
         if MODES.active and LOCAL.profilers:
             profiled_function("to", lambda: None, (), {})
         return self
     return aten._to_copy(self, dtype, target, None if name == "preserve" else name)
+
+
+def _suggested(geom: Geometry) -> str:
+    """The format that torch suggests for the strides, as at::native::to_impl has it: expanded and
+    transposed tensors are in the usual one already."""
+    return LAST[geom.ndim] if channels_last(geom) else "contiguous"
 
 
 def _target(geom: Geometry, device: DeviceLike) -> Device:

@@ -6,6 +6,7 @@ import builtins
 import warnings
 from typing import Any
 
+from .._backends.registry import registry
 from .._compat.argument_errors import parsed
 from .._compat.warn_once import warn_once
 from .._tensor.settings import SETTINGS
@@ -77,6 +78,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         )
     runtime.set_deterministic(mode)
     SETTINGS["deterministic"], SETTINGS["warn_only"] = bool(mode), bool(warn_only)
+    registry.on_change()  # programs hold no alert
 
 
 @surface(method=False, internal=False)

@@ -41,7 +41,8 @@ def _of_pairs(values: Array, dtype: np.dtype[Any]) -> Array:
     warn_once("ComplexHalf support is experimental and many operators don't support it yet.")
     pairs = np.empty(values.shape, dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        pairs["real"], pairs["imag"] = values.real, values.imag
+        pairs["real"] = values.real
+        pairs["imag"] = values.imag if values.dtype.kind == "c" else 0
     return pairs
 
 

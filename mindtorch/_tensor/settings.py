@@ -12,9 +12,9 @@ SETTINGS: dict[str, bool | int | str] = {
 def alert_not_deterministic(name: str) -> None:
     """RuntimeError, or a warning with `warn_only`, under use_deterministic_algorithms: in torch,
     what `name` calls writes in any order."""
-    unrepeatable()
     if not SETTINGS["deterministic"]:
         return
+    unrepeatable()
     start = f"{name} does not have a deterministic implementation, but you set"
     end = (
         "file an issue at https://github.com/pytorch/pytorch/issues to help us prioritize adding"

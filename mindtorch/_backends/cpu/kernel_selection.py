@@ -16,8 +16,8 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "_ctc_loss_backward": {(4, 0): "float32 float64"},
     "_group_norm_backward": {(4, 0): "float32"},
     "_layer_norm_backward": {(4, 0): "float32"},
-    "_linalg_cholesky": {(4, 8192): "float32 float64"},
-    "_log_softmax along others": {(4, 2048): "bfloat16 float64", (4, 0): "float16 float32"},
+    "_linalg_cholesky": {(4, 1024): "float32 float64"},
+    "_log_softmax along others": {(4, 2048): "bfloat16", (4, 0): "float16 float32 float64"},
     "_log_softmax along the last": {(4, 0): "bfloat16 float16 float32", (4, 2048): "float64"},
     "_log_softmax_backward_data along others": {
         (4, 2048): "bfloat16 float32",
@@ -35,8 +35,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "_searchsorted": {(4, 64): "float16 float32 float64 int32 int64 uint8"},
     "_softmax along others": {
         (4, 8192): "bfloat16",
-        (4, 0): "float16 float32",
-        (4, 2048): "float64",
+        (4, 0): "float16 float32 float64",
     },
     "_softmax along the last": {(4, 0): "bfloat16 float16 float32", (4, 2048): "float64"},
     "_softmax_backward_data along others": {
@@ -321,13 +320,14 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
         (4, 2048): "int32 uint8",
     },
     "max.dim along others": {
-        (4, 8192): "bfloat16 bool float32 float64 int64 uint8",
+        (4, 8192): "bfloat16 bool uint8",
         (4, 0): "float16 int32",
+        (4, 64): "float32 float64 int64",
     },
     "max.dim along the last": {
-        (4, 8192): "bfloat16 bool int32 int64",
+        (4, 8192): "bfloat16 bool int32",
         (4, 0): "float16 uint8",
-        (4, 2048): "float32 float64",
+        (4, 64): "float32 float64 int64",
     },
     "max_pool2d_with_indices": {
         (4, 0): "bfloat16 float16 float32 float64 int32 int64",
@@ -349,12 +349,13 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     },
     "min.dim along others": {
         (4, 8192): "bfloat16 bool uint8",
-        (4, 0): "float16 int32 int64",
-        (4, 2048): "float32 float64",
+        (4, 0): "float16 int32",
+        (4, 64): "float32 float64 int64",
     },
     "min.dim along the last": {
-        (4, 8192): "bfloat16 bool float32 float64 int32 uint8",
-        (4, 0): "float16 int64",
+        (4, 8192): "bfloat16 bool int32 uint8",
+        (4, 0): "float16",
+        (4, 64): "float32 float64 int64",
     },
     "minimum": {(4, 0): "bfloat16 float16"},
     "mish": {(4, 2048): "bfloat16", (4, 0): "float16 float32", (4, 64): "float64"},
@@ -415,10 +416,13 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "softshrink": {(4, 0): "bfloat16 float16 float32 float64"},
     "softshrink_backward": {(2048, 0): "bfloat16", (512, 0): "float16 float32"},
     "sort along others": {
-        (4, 512): "bfloat16 int32 int64",
-        (4, 2048): "bool float16 float32 float64 uint8",
+        (4, 512): "bfloat16 int32 int64 float32 float64",
+        (4, 2048): "bool float16 uint8",
     },
-    "sort along the last": {(4, 2048): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
+    "sort along the last": {
+        (4, 2048): "bfloat16 bool float16 int32 uint8",
+        (4, 512): "float32 float64 int64",
+    },
     "sqrt": {(4, 0): "bfloat16 float16", (8192, 0): "float32", (2048, 0): "float64"},
     "stack along others": {
         (4, 0): "bfloat16 bool float16 uint8",

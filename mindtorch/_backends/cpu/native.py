@@ -310,7 +310,9 @@ def _in_window(op: Op, args: Sequence[Any], outs: Results) -> bool:
     refused = _REFUSED_BY_NUMPY.get(op.name)
     if refused is not None and refused(args, first):
         return False
-    sizes = WINDOWS.get(variant(op, args, first), {})
+    known = variant(op, args, first)
+    # Lines of views are walked as others are, by numpy too.
+    sizes = WINDOWS.get(known) or WINDOWS.get(known.replace(" of a view along", " along"), {})
     if switch.everywhere:
         return True
     window = sizes.get(repr(first.dtype).removeprefix("torch."))

@@ -64,17 +64,20 @@ def _polygamma(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
 
 
 _LARGEST_DERIVATIVE = 1 << 20
-_FEW = 1 << 12  # elements up to which a median with its place is found as soon as one without
+
+
+_MANY = 1 << 16  # elements from which numpy partitions sooner
+_LONG = 256  # elements of a line from which numpy sorts it as soon, and looks at it by vectors
 
 
 def _median(skipping: bool) -> Maker:
-    """Of all elements; of many, numpy's own partition of the values is faster."""
+    """Of all elements."""
 
     def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
-        function = universal("middle")
-        if function is None or (args[0].numel() > _FEW and not skipping):
+        function = universal("half")
+        if function is None or (args[0].numel() > _MANY and not skipping):
             return None
-        return lambda self: function(self.reshape(-1), skipping)[0]
+        return lambda self: function(self.reshape(-1), skipping)
 
     return make
 
@@ -87,13 +90,36 @@ def _along(name: str, *flags: Any) -> Maker:
         if function is None or args[0].dtype.category == COMPLEX or not args[0].ndim:
             return None
 
+        last = args[1] % args[0].ndim == args[0].ndim - 1
+
         def run(self: Array, dim: int, keepdim: bool) -> Any:
-            pair = function(self, *flags, axis=dim)
+            pair = function(self, *flags) if last else function(self, *flags, axis=dim)
             return tuple(np.expand_dims(r, dim) for r in pair) if keepdim else pair
 
         return run
 
     return make
+
+
+def _extreme(name: str) -> Maker:
+    """Of each line: the first of the greatest or least elements, and its place."""
+    make = _along(name)
+
+    def unless_long(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+        self, dim = args[0]._geom, args[1]
+        along = self.ndim and self.strides[dim] == 1 and self.shape[dim] > _LONG
+        return None if along or self.dtype not in (*_FULL, int64) else make(op, args, out)
+
+    return unless_long
+
+
+def _sorted(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    function = universal("ordered")
+    if function is None or out.dtype not in (*_FULL, int64) or not out.ndim:
+        return None
+    if out.shape[args[1]] > 4 * _LONG:
+        return None
+    return lambda self, dim, descending, _: function(self, descending, axis=dim)
 
 
 def _pairs(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
@@ -213,6 +239,13 @@ def _logcumsumexp(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return lambda self, dim: np.logaddexp.accumulate(self, dim, np.float64)
 
 
+def _joined(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Of tensors that all have elements, of the result's dtype."""
+    if any(t.dtype is not out.dtype or not t.numel() for t in args[0]):
+        return None
+    return lambda tensors, dim, *, out: np.concatenate(tensors, dim)
+
+
 def _searched(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     function = universal("search")
     if function is None or args[0].dtype not in _SEARCHED or args[1].dtype not in _SEARCHED:
@@ -238,7 +271,7 @@ _BLOCK = 64  # reflections applied at once
 def _reflected(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     if out.dtype not in (*_FULL, complex64, complex128):
         return None
-    return universal("reflected") if args[1].shape[-1] < _BLOCK else _reflected_by_blocks
+    return universal("reflected") if args[1].shape[-1] < 8 * _BLOCK else _reflected_by_blocks
 
 
 def _reflected_by_blocks(self: Array, tau: Array, other: Array, adjoint: bool) -> Array:
@@ -271,12 +304,12 @@ def _each_nll(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
         return None
     if 0 <= args[4] < classes:
         return None
-    rows, none = np.arange(args[0].shape[0]), np.zeros((), out.dtype.np)
+    starts, none = np.arange(args[0].shape[0]) * classes, np.zeros((), out.dtype.np)
 
     def run(self: Array, target: Array, *rest: Any) -> Any:
         if outside(target, 0, classes) >= 0:
             return plain(self, target, *rest)
-        return -self[rows, target], none.copy()
+        return -self.take(starts + target), none.copy()
 
     return run
 
@@ -366,13 +399,17 @@ _MAKERS: dict[str, Maker] = {
     "_searchsorted": _searched,
     "add": _fused_sum(1),
     "addcmul": _fused_product,
+    "cat": _joined,
     "sub": _fused_sum(-1),
     "_reflected": _reflected,
+    "max.dim": _extreme("greatest"),
     "median": _median(False),
     "median.dim": _along("middle", False),
+    "min.dim": _extreme("least"),
     "mode": _along("mode"),
     "nanmedian": _median(True),
     "nll_loss_forward": _nll,
     "nanmedian.dim": _along("middle", True),
     "polygamma": _polygamma,
+    "sort": _sorted,
 }

@@ -1,8 +1,4 @@
 // Inner loops of numpy's generalized universal functions: what reads whole lines or matrices.
-//
-// A loop gets addresses of its operands and results, the number of repetitions with the sizes of
-// the signature's letters, and strides in bytes: one per operand for the repetitions, then one per
-// letter of each operand (numpy C-API documentation, "PyUFuncGenericFunction").
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -10,104 +6,10 @@
 #include <vector>
 
 #include "ascendcl/dtype.h"
+#include "lines.h"
 #include "universal.h"
 
 namespace {
-
-template <class T>
-struct Line {
-  char* at;
-  intptr_t step;
-  T& operator[](intptr_t i) const { return *reinterpret_cast<T*>(at + i * step); }
-};
-
-template <class T>
-struct Plane {
-  char* at;
-  intptr_t down, across;
-  T& operator()(intptr_t i, intptr_t j) const {
-    return *reinterpret_cast<T*>(at + i * down + j * across);
-  }
-};
-
-template <class T>
-T& number(char* at) {
-  return *reinterpret_cast<T*>(at);
-}
-
-// Calls `body` for each repetition, whose `COUNT` operands and results are moved on after it.
-template <int COUNT, class Body>
-void each(char** args, const intptr_t* sizes, const intptr_t* steps, Body body) {
-  for (intptr_t i = 0; i < sizes[0]; ++i) {
-    body();
-    for (int k = 0; k < COUNT; ++k) args[k] += steps[k];
-  }
-}
-
-template <class T>
-struct Place {
-  T value;
-  int64_t index;
-  bool operator<(const Place& other) const {
-    return value < other.value || (value == other.value && index < other.index);
-  }
-};
-
-// The elements of a line that are numbers, in order; whether there are others.
-template <class T>
-bool read_numbers(const Line<T>& line, intptr_t n, std::vector<Place<T>>& places) {
-  places.clear();
-  for (intptr_t i = 0; i < n; ++i)
-    if (line[i] == line[i]) places.push_back({line[i], i});
-  return static_cast<intptr_t>(places.size()) < n;
-}
-
-template <class T>
-intptr_t first_nan(const Line<T>& line, intptr_t n) {
-  intptr_t i = 0;
-  while (i < n - 1 && line[i] == line[i]) ++i;
-  return i;
-}
-
-// (n),()->(),(): the lower median and its index, of all or, by the flag, of what is a number.
-template <class T>
-void middle(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
-  const intptr_t n = sizes[1];
-  std::vector<Place<T>> places;
-  each<4>(args, sizes, steps, [&] {
-    const Line<T> line{args[0], steps[4]};
-    const bool holes = read_numbers(line, n, places);
-    intptr_t at = first_nan(line, holes ? n : 1);
-    if (!places.empty() && !(holes && !number<bool>(args[1]))) {
-      const auto nth = places.begin() + (static_cast<intptr_t>(places.size()) - 1) / 2;
-      std::nth_element(places.begin(), nth, places.end());
-      at = nth->index;
-    }
-    number<T>(args[2]) = line[at];
-    number<int64_t>(args[3]) = at;
-  });
-}
-
-// (n)->(),(): the most frequent value, the smallest of equals, and where it is last.
-template <class T>
-void mode(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
-  const intptr_t n = sizes[1];
-  std::vector<Place<T>> places;
-  each<3>(args, sizes, steps, [&] {
-    const Line<T> line{args[0], steps[3]};
-    read_numbers(line, n, places);
-    std::sort(places.begin(), places.end());
-    const Place<T>* best = nullptr;
-    size_t most = 0, start = 0;
-    for (size_t i = 0; i < places.size(); ++i) {
-      if (places[i].value != places[start].value) start = i;
-      if (i - start >= most) most = i - start + 1, best = &places[i];
-    }
-    const intptr_t at = best ? best->index : 0;
-    number<T>(args[1]) = line[at];
-    number<int64_t>(args[2]) = at;
-  });
-}
 
 template <class T>
 T conjugate(T x) {
@@ -516,17 +418,12 @@ void put_together(char** args, const intptr_t* sizes, const intptr_t* steps, voi
   });
 }
 
-constexpr char f = 11, d = 12, q = 7, b = 0, F = 14, D = 15;  // NPY_TYPES
 using Float = std::complex<float>;
 using Double = std::complex<double>;
 
 }  // namespace
 
 extern const Universal LINES[] = {
-    {"middle", "(n),()->(),()", 2, 2, 3, {q, b, q, q, f, b, f, q, d, b, d, q},
-     {middle<int64_t>, middle<float>, middle<double>}},
-    {"mode", "(n)->(),()", 1, 2, 3, {q, q, q, f, f, q, d, d, q},
-     {mode<int64_t>, mode<float>, mode<double>}},
     {"reflected", "(m,n),(k),(m,p),()->(m,p)", 4, 1, 4,
      {f, f, f, b, f, d, d, d, b, d, F, F, F, b, F, D, D, D, b, D},
      {reflected<float>, reflected<double>, reflected<Float>, reflected<Double>}},

@@ -107,52 +107,71 @@ double polygamma(double n, double x, double largest) {
 }
 
 constexpr intptr_t CHUNK = 64;
-constexpr double LOWEST = -32;
+constexpr float LOWEST = -32;
 
 // The sums of (x + k)^-s over k = 0, 1, …, or for s = 1 the digamma function's negative: term by term
 // up to where all are beyond `TERMS`, in double, for results in float.
 ACL_VECTOR void sums(double* total, const double* x, int s, int terms, intptr_t n) {
-  static const double BERNOULLI[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1307674368000.0 / 691};
-  double base[CHUNK], power[CHUNK];
-  const auto raise = [&](int k) __attribute__((always_inline)) {
-    for (intptr_t i = 0; i < n; ++i) base[i] = 1 / (x[i] + k), power[i] = 1;
+  constexpr double BERNOULLI[] = {1 / 12.0,      -1 / 720.0,     1 / 30240.0,
+                                  -1 / 1209600.0, 1 / 47900160.0, -691 / 1307674368000.0};
+  double rising[6];
+  for (int k = 0; k < 6; ++k) rising[k] = (s + 2 * k + 1) * (s + 2.0 * k + 2);
+  double base[2 * CHUNK], power[2 * CHUNK];
+  const auto raise = [&](intptr_t count) __attribute__((always_inline)) {
+    for (intptr_t i = 0; i < count; ++i) power[i] = 1;
     for (int m = s; m; m >>= 1) {
       if (m & 1) {
-        for (intptr_t i = 0; i < n; ++i) power[i] *= base[i];
+        for (intptr_t i = 0; i < count; ++i) power[i] *= base[i];
       }
-      for (intptr_t i = 0; i < n; ++i) base[i] *= base[i];
+      for (intptr_t i = 0; i < count; ++i) base[i] *= base[i];
     }
   };
   for (intptr_t i = 0; i < n; ++i) total[i] = 0;
-  for (int k = 0; k < terms; ++k) {
-    raise(k);
-    for (intptr_t i = 0; i < n; ++i) total[i] += power[i];
+  for (int k = 0; k < terms; k += 2) {  // two by one division
+    for (intptr_t i = 0; i < n; ++i) {
+      const double first = x[i] + k, second = first + 1, inverse = 1 / (first * second);
+      base[i] = inverse * second, base[n + i] = inverse * first;
+    }
+    raise(2 * n);
+    for (intptr_t i = 0; i < n; ++i) total[i] += power[i] + power[n + i];
   }
-  raise(terms);
+  for (intptr_t i = 0; i < n; ++i) base[i] = 1 / (x[i] + terms);
+  raise(n);
   for (intptr_t i = 0; i < n; ++i) {
-    const double w = x[i] + terms, inverse = 1 / (w * w);
-    double factor = s / w, sum = power[i] * 0.5 + (s > 1 ? power[i] * w / (s - 1) : -aclsim::w_log(w));
+    const double w = x[i] + terms, once = 1 / w, inverse = once * once;
+    double factor = s * once, sum = power[i] * 0.5 + (s > 1 ? power[i] * w / (s - 1) : -aclsim::w_log(w));
+#pragma GCC unroll 6
     for (int k = 0; k < 6; ++k) {
-      sum += power[i] * factor * (1 / BERNOULLI[k]);
-      factor *= inverse * ((s + 2 * k + 1) * (s + 2.0 * k + 2));
+      sum += power[i] * factor * BERNOULLI[k];
+      factor *= inverse * rising[k];
     }
     total[i] += sum;
   }
+}
+
+// Which arguments are left to `polygamma`, and the rest in double; the whole part of the least.
+ACL_VECTOR int near_ones(double* x, int* far, const float* in, intptr_t n) {
+  int least = 1;
+  for (intptr_t i = 0; i < n; ++i) {
+    const float v = in[i], whole = std::floor(v);
+    far[i] = (!(v > LOWEST)) | (!(v < 1e15f)) | ((v <= 0) & (v == whole));
+    x[i] = far[i] ? 1 : v;
+    const int below = far[i] | (v > 1) ? 1 : static_cast<int>(whole);
+    least = below < least ? below : least;
+  }
+  return least;
 }
 
 void polygammas(float* out, const float* in, int n, intptr_t count) {
   constexpr float largest = std::numeric_limits<float>::max();
   const double factorial = std::tgamma(n + 1.0);
   const double factor = (factorial <= largest ? factorial : INFINITE) * (n % 2 ? 1 : -1);
-  double x[CHUNK], total[CHUNK], least = 1;
-  const auto far = [](float v) { return !(v > LOWEST && v < 1e15f) || (v <= 0 && v == std::floor(v)); };
-  for (intptr_t i = 0; i < count; ++i) {
-    x[i] = far(in[i]) ? 1 : in[i];
-    least = x[i] < least ? x[i] : least;
-  }
-  sums(total, x, n + 1, 7 + static_cast<int>(std::ceil(1 - least)), count);
+  double x[CHUNK], total[CHUNK];
+  int far[CHUNK];
+  const int terms = 5 - near_ones(x, far, in, count);  // beyond 5 six terms are of 10 digits
+  sums(total, x, n + 1, terms + terms % 2, count);
   for (intptr_t i = 0; i < count; ++i)
-    out[i] = far(in[i]) ? static_cast<float>(polygamma(n, in[i], largest))
+    out[i] = far[i] ? static_cast<float>(polygamma(n, in[i], largest))
                         : static_cast<float>(static_cast<float>(total[i]) * factor);
 }
 
@@ -230,7 +249,7 @@ extern const Universal ELEMENTS[] = {
     {}};
 
 extern "C" int mtk_function(const char* name, mtk_loops* found) {
-  for (const Universal* list : {ELEMENTS, FACTORS, GATES, LINES, PRODUCTS, SMOOTH})
+  for (const Universal* list : {ELEMENTS, FACTORS, GATES, LINES, ORDERS, PRODUCTS, SMOOTH})
     for (const Universal* row = list; row->name; ++row) {
       if (strcmp(row->name, name)) continue;
       *found = {row->signature, row->operands, row->results, row->kinds, row->types,

@@ -11,4 +11,4 @@ struct Universal {
   char types[20];  // numpy's numbers of dtypes, of each loop's operands and results
   Loop loops[4];   // of each kind
 };
-extern const Universal LINES[], ELEMENTS[], FACTORS[], GATES[], PRODUCTS[], SMOOTH[];
+extern const Universal LINES[], ELEMENTS[], FACTORS[], GATES[], ORDERS[], PRODUCTS[], SMOOTH[];

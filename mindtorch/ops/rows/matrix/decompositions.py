@@ -20,6 +20,7 @@ LARGE_MATRIX = 1 << 14  # elements from which numpy's detour by float64 costs mo
 
 
 @cache
+@cache
 def lapack(name: str, dtype: np.dtype[Any]) -> Any:
     """LAPACK's routine, or one of BLAS, for matrices of a dtype."""
     from scipy.linalg import get_blas_funcs, get_lapack_funcs
@@ -432,11 +433,11 @@ def _cholesky_grad(grad: Tensor, result: Tensor) -> Tensor:
 
 
 def _cholesky(self: Array) -> Array:
-    """By LAPACK in the own dtype where a matrix is large: numpy computes in float64, and copies.
+    """By LAPACK in the own dtype where it is one matrix: numpy computes in float64, and copies.
 
     A pivot that is no number ends it, as in LAPACK's reference.
     """
-    if self.ndim > 2 or self.size < LARGE_MATRIX:
+    if self.ndim > 2 or not self.size:
         whole = np.linalg.cholesky(self)
         if np.isnan(np.diagonal(whole, 0, -2, -1)).any():
             raise np.linalg.LinAlgError

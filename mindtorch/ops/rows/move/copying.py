@@ -88,13 +88,18 @@ def _to_copy(
     return geom if device is None else geom.on(device)
 
 
+_PLAIN_KINDS = frozenset("biuf")  # of numpy, which it casts as torch does
+
+
 def _cast(self: Array, *_: object, out: Geometry) -> Array:
     dtype = out.dtype.np
+    if self.dtype.kind in _PLAIN_KINDS and dtype.kind in "biufc":
+        return self.astype(dtype)
     self = self if self.dtype == dtype else readable(self)
     if self.dtype.kind == "c" and dtype.kind not in "cb" and not dtype.names:
         self = self.real
-    cast: Array = fitting(self, dtype).astype(dtype)
-    return cast
+    fit = fitting(self, dtype)
+    return fit if fit is not self and fit.dtype == dtype else fit.astype(dtype)
 
 
 _to_copy.__dict__["crosses_devices"] = True

@@ -352,7 +352,7 @@ def _select(self: Array, dim: int, index: Array) -> Array:
             raise RuntimeError(f"INDICES element is out of DATA bounds, id={bad} axis_dim={size}")
         raise IndexError("index out of range in self")
     if self.flags.c_contiguous:
-        return np.take(self, index.reshape(-1), axis=dim)
+        return self.take(index.reshape(-1), dim)
     return self[(slice(None),) * (dim % self.ndim) + (index.reshape(-1),)]  # take would copy all
 
 

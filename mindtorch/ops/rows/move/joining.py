@@ -482,7 +482,7 @@ def _within(diagonal: int, shape: Sequence[int]) -> int:
     return max(-shape[-2], min(diagonal, shape[-1]))
 
 
-_SMALL_MATRIX = 1 << 12  # elements; masks of such are kept
+_SMALL_MATRIX = 1 << 14  # elements; masks of such are kept
 
 
 @lru_cache(1 << 8)

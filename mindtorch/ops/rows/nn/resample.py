@@ -233,7 +233,7 @@ def upsample(
 ) -> Tensor:
     """The former name of interpolate."""
     _warn_of_older_name("upsample")
-    return interpolate(input, size, scale_factor, mode, align_corners)
+    return aten.interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @composite(
@@ -245,7 +245,7 @@ def upsample(
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
     """interpolate with mode nearest."""
     _warn_of_older_name("upsample_nearest")
-    return interpolate(input, size, scale_factor, mode="nearest")
+    return aten.interpolate(input, size, scale_factor, mode="nearest")
 
 
 @composite(
@@ -257,7 +257,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
     """interpolate with mode bilinear and aligned corners."""
     _warn_of_older_name("upsample_bilinear")
-    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    return aten.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 @composite(

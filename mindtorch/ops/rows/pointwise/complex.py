@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from ...._tensor.eight_bits import fitting
 from ...._tensor.geometry import geometry
 from ...complex_parts import below_double
@@ -230,8 +232,8 @@ def _angle_cpu(self: Array) -> Array:
         return np.arctan2(self.imag, self.real)
     angles = (self < 0).astype(self.dtype if self.dtype.kind == "f" else np.float64)
     angles *= angles.dtype.type(np.pi)
-    if self.dtype.kind == "f" and (nan := np.isnan(self)).any():
-        angles = np.where(nan, self, angles)
+    if self.dtype.kind == "f" and isnan(np.vdot(self, self)):  # sooner than each is asked
+        angles = np.where(np.isnan(self), self, angles)
     return angles
 
 

@@ -5,7 +5,6 @@
 #include "loops/reduce.h"
 #include "loops/rows.h"
 
-#include <memory>
 #include <numeric>
 #include "loops/max_finite.h"
 
@@ -110,35 +109,101 @@ int64_t inner_size(const Tensor& t, int axis) {
   for (int i = axis + 1; i < t.rank; ++i) n *= t.dims[i];
   return n;
 }
-// The same elements with two dims exchanged.
-Tensor exchanged(Tensor t, int a, int b) {
-  std::swap(t.dims[a], t.dims[b]);
-  std::swap(t.strides[a], t.strides[b]);
-  return t;
+// A block of columns of a matrix: `out` and `x` of rows `down` and `out_down` elements apart, `m`
+// columns of which the first `whole` lie in vectors of torch's.
+constexpr int kColumns = 64;
+template <class C>
+struct Block {
+  C* out;
+  const C* x;
+  int64_t out_down, down, n, m, whole;
+};
+template <class C>
+ACL_VECTOR void top_rows(C* top, const Block<C>& b) {
+  for (int64_t j = 0; j < b.m; ++j) top[j] = MaxFinite::first<C>();
+  for (int64_t i = 0; i < b.n; ++i) {
+    const C* x = b.x + i * b.down;
+    ACL_IVDEP
+    for (int64_t j = 0; j < b.m; ++j) top[j] = MaxFinite::join(top[j], x[j]);
+  }
 }
-// Rows across what lies densely are turned first: to walk a stride costs more than to copy twice.
+// Adds a row of exponentials to the sums of columns.
+template <class S, class C>
+ACL_VECTOR void add_row(S* sums, const C* x, int64_t m) {
+  ACL_IVDEP
+  for (int64_t j = 0; j < m; ++j) sums[j] += x[j];
+}
+template <class C>
+ACL_EXACT void exp_columns(C* out, const C* x, const C* top, int64_t m) {
+  ACL_IVDEP
+  for (int64_t j = 0; j < m; ++j) out[j] = exp_one(x[j] - top[j]);
+}
+// The exponentials to `rows`, `down` apart, and the sums of the columns; a long one in double.
+template <class S, class C>
+void exp_rows(C* sums, C* rows, int64_t down, const C* top, const Block<C>& b) {
+  S totals[kColumns] = {};
+  for (int64_t i = 0; i < b.n; ++i) {
+    const C* x = b.x + i * b.down;
+    C* row = rows + i * down;
+    exp_columns(row, x, top, b.whole);
+    for (int64_t j = b.whole; j < b.m; ++j) row[j] = std::exp(x[j] - top[j]);
+    add_row(totals, row, b.m);
+  }
+  for (int64_t j = 0; j < b.m; ++j) sums[j] = static_cast<C>(totals[j]);
+}
+template <class C>
+void exp_block(C* sums, C* rows, int64_t down, const C* top, const Block<C>& b) {
+  b.n > kLongSum ? exp_rows<double>(sums, rows, down, top, b) : exp_rows<C>(sums, rows, down, top, b);
+}
+template <class C>
+ACL_VECTOR void divide_rows(const C* sums, const Block<C>& b) {
+  for (int64_t i = 0; i < b.n; ++i) {
+    C* out = b.out + i * b.out_down;
+    ACL_IVDEP
+    for (int64_t j = 0; j < b.m; ++j) out[j] /= sums[j];
+  }
+}
+template <class C>
+ACL_VECTOR void subtract_rows(const C* top, const C* rest, const Block<C>& b) {
+  for (int64_t i = 0; i < b.n; ++i) {
+    C* out = b.out + i * b.out_down;
+    const C* x = b.x + i * b.down;
+    ACL_IVDEP
+    for (int64_t j = 0; j < b.m; ++j) out[j] = (x[j] - top[j]) - rest[j];
+  }
+}
+template <class C>
+void apply_block(SoftmaxRow, const Block<C>& b) {
+  C top[kColumns], sums[kColumns];
+  top_rows(top, b);
+  exp_block(sums, b.out, b.out_down, top, b);
+  divide_rows(sums, b);
+}
+template <class C>
+void apply_block(LogSoftmaxRow, const Block<C>& b) {
+  C top[kColumns], sums[kColumns], row[kColumns];
+  top_rows(top, b);
+  exp_block(sums, row, 0, top, b);
+  for (int64_t j = 0; j < b.m; ++j) LogSoftmaxRow::log_of(sums + j);
+  subtract_rows(top, sums, b);
+}
 template <class Fn, class C>
-void softmax_turned(const Tensor& self, const Tensor& out, int axis) {
+void softmax_columns(const Tensor& self, const Tensor& out, int axis) {
   const int last = self.rank - 1;
-  const Tensor from = exchanged(self, axis, last), to = exchanged(out, axis, last);
-  const int64_t n = from.dims[last], rows = self.numel() / n;
-  std::unique_ptr<C[]> space(new C[static_cast<size_t>(self.numel())]);
-  const Tensor turned = dense(space.get(), self.dtype, from.dims, from.rank);
-  copy_tensor(turned, from);
-  parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
-    Buffer<C> result(n);
-    for (int64_t r = begin; r < end; ++r) {
-      C* row = space.get() + r * n;
-      Fn::apply(result.get(), row, n, row_kind<C>(self.dims[last], r, false));
-      std::copy(result.get(), result.get() + n, row);
-    }
+  const int64_t lanes = lanes_of<C>(), whole = self.dims[last] / lanes * lanes;
+  Columns({&self, &out}, axis, kColumns).run(axis_size(self, axis), [&](const int64_t* at, int64_t m) {
+    const int64_t left = std::max<int64_t>(whole - at[2], 0);
+    apply_block(Fn{}, Block<C>{static_cast<C*>(out.data) + at[1], static_cast<const C*>(self.data) + at[0],
+                               out.strides[axis], self.strides[axis], axis_size(self, axis), m,
+                               std::min(left, m)});
   });
-  copy_tensor(to, turned);
 }
-bool turns(const Tensor& self, const Tensor& out, int axis) {
+// Rows across what lies densely are computed side by side; where both are one tensor, as one view.
+bool side_by_side(const Tensor& self, const Tensor& out, int axis) {
   const int last = self.rank - 1;
-  return axis == last - 1 && self.dtype == out.dtype && self.numel() >= 1024 &&
-         self.strides[last] == 1 && out.strides[last] == 1 && self.dims[last] >= 16 &&
+  const bool one = self.offset == out.offset && self.strides[axis] == out.strides[axis];
+  return axis == last - 1 && self.dtype == out.dtype && self.strides[last] == 1 &&
+         out.strides[last] == 1 && self.dims[last] >= 16 && (self.data != out.data || one) &&
          (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE);
 }
 template <class Fn>
@@ -150,9 +215,9 @@ aclError run_softmax(Call& c) {
   const int axis =
       static_cast<int>(c.integer(P::dim) < 0 ? c.integer(P::dim) + self.rank : c.integer(P::dim));
   const int at = self.rank == 0 ? 0 : axis;
-  if (turns(self, out, at)) {
+  if (side_by_side(self, out, at)) {
     with_float(self.dtype, [&](auto tag) {
-      softmax_turned<Fn, typename decltype(tag)::type>(self, out, at);
+      softmax_columns<Fn, typename decltype(tag)::type>(self, out, at);
     });
     return ACL_SUCCESS;
   }
