@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -310,16 +310,24 @@ def _in_window(op: Op, args: Sequence[Any], outs: Results) -> bool:
     refused = _REFUSED_BY_NUMPY.get(op.name)
     if refused is not None and refused(args, first):
         return False
-    known = variant(op, args, first)
-    # Lines of views are walked as others are, by numpy too.
-    sizes = WINDOWS.get(known) or WINDOWS.get(known.replace(" of a view along", " along"), {})
     if switch.everywhere:
         return True
-    window = sizes.get(repr(first.dtype).removeprefix("torch."))
+    window = _windows(variant(op, args, first)).get(repr(first.dtype).removeprefix("torch."))
     if window is None:
         return False
     size = max(g.numel for g in geoms)
     return window[0] <= size and (size <= window[1] or not window[1])
+
+
+def _windows(name: str) -> Mapping[str, tuple[int, int]]:
+    """Of a row as `variant` calls it; of views, where none is told of, those of the row itself."""
+    sizes = WINDOWS.get(name)
+    plain = name.replace(" of a view", "", 1) if name not in _DENSE_ALONE else name
+    return WINDOWS.get(plain, {}) if sizes is None else sizes
+
+
+# Rows that numpy computes sooner of elements that do not lie side by side.
+_DENSE_ALONE = {"digamma of a view", "logaddexp of a view"}
 
 
 def variant(op: Op, args: Sequence[Any], first: Geometry) -> str:

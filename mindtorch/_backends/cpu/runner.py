@@ -166,6 +166,8 @@ def make_into(
 
 
 def _number_array(value: Number, dtype: np.dtype[Any]) -> Array:
+    if value.__class__ is float and dtype.kind == "f" and -_SURELY_HELD <= value <= _SURELY_HELD:
+        return np.array(value, dtype)
     # asarray(value, dtype) raises for an int out of range, where torch wraps.
     if value.__class__ is int and dtype.kind in "iu":
         return np.asarray(value & ((1 << 64) - 1), np.uint64).astype(dtype)

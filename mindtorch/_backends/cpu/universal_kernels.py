@@ -15,6 +15,7 @@ from ..._tensor.dtype import COMPLEX, complex64, complex128, float32, float64, i
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
+from ...ops.rows.matrix.triangular import pivots_outside
 from ...ops.rows.move.scattering import divided, start_of
 from ...ops.rules import Results
 from ...ops.spec import Op
@@ -293,8 +294,16 @@ def _reflected_by_blocks(self: Array, tau: Array, other: Array, adjoint: bool) -
 
 
 def _exchanged(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
-    function, rows = universal("exchanged"), np.arange(args[1])
-    return None if function is None else lambda pivots, m: function(pivots, rows)
+    function, outside, rows = universal("exchanged"), universal("outside"), np.arange(args[1])
+    if function is None or outside is None:
+        return None
+
+    def run(pivots: Array, m: int) -> Any:
+        if outside(pivots.reshape(-1), 1, m + 1) >= 0:
+            raise pivots_outside()
+        return function(pivots, rows)
+
+    return run
 
 
 def _each_nll(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
@@ -399,6 +408,7 @@ _MAKERS: dict[str, Maker] = {
     "_searchsorted": _searched,
     "add": _fused_sum(1),
     "addcmul": _fused_product,
+    "angle": lambda op, args, out: universal("angle") if args[0].dtype is float32 else None,
     "cat": _joined,
     "sub": _fused_sum(-1),
     "_reflected": _reflected,

@@ -100,7 +100,37 @@ ACL_INLINE float exp_one(float given) {
   u = given < -104.0f ? 0.0f : u;
   return given > 100.0f ? std::numeric_limits<float>::infinity() : u;
 }
-ACL_INLINE double exp_one(double x) { return std::exp(x); }
+
+constexpr double kWide = 6755399441055744.0;  // 1.5 2^52: what is added to it is rounded to a whole number
+ACL_INLINE double power_of_two(double n) {  // of whole n in [-1022, 1023]
+  const double sum = n + kWide;
+  uint64_t bits;
+  __builtin_memcpy(&bits, &sum, sizeof bits);
+  bits = (bits << 52) + (uint64_t{1023} << 52);
+  double power;
+  __builtin_memcpy(&power, &bits, sizeof bits);
+  return power;
+}
+ACL_INLINE double exp_one(double given) {
+  const double x = given < -746.0 ? -746.0 : (given > 710.0 ? 710.0 : given);
+  const double q = (x * 1.44269504088896340736 + kWide) - kWide;
+  const double s = fused(q, -0.28235290563031577122588448175e-12, fused(q, -0.69314718055966295651160180568, x));
+  double u = 2.08860621107283687536341e-09;
+  u = fused(u, s, 2.51112930892876518610661e-08);
+  u = fused(u, s, 2.75573911234900471893338e-07);
+  u = fused(u, s, 2.75572362911928827629423e-06);
+  u = fused(u, s, 2.4801587159235472998791e-05);
+  u = fused(u, s, 0.000198412698960509205564975);
+  u = fused(u, s, 0.00138888888889774492207962);
+  u = fused(u, s, 0.00833333333331652721664984);
+  u = fused(u, s, 0.0416666666666665047591422);
+  u = fused(u, s, 0.166666666666666851703837);
+  u = fused(u, s, 0.5);
+  u = 1.0 + fused(s * s, u, s);
+  const double first = (q * 0.5 + kWide) - kWide;
+  u = u * power_of_two(first) * power_of_two(q - first);
+  return given > 709.782712893384 ? std::numeric_limits<double>::infinity() : u;
+}
 
 // The float nearest to exp(x), but for one in some ten thousand: torch's exp of whole tensors, MKL's,
 // is that in 99 of 100. (By 2^q P(r) in double, of a Taylor polynomial of degree 8 on |r| <= log(2) / 2.)

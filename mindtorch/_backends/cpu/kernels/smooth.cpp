@@ -133,6 +133,8 @@ BODY(each_erfcx, erfcx(a[i]))
 BODY(each_ndtr, ndtr(a[i]))
 BODY(each_log_ndtr, log_ndtr(a[i]))
 BODY(each_ndtri, ndtri(a[i]))
+BODY(each_angle, a[i] < 0.0f ? 3.14159265358979323846f : a[i] == a[i] ? 0.0f : a[i])
+BODY(each_prelu, a[i] > 0.0f ? a[i] : a[i] * b[i])
 BODY(each_hypot, hypotenuse(a[i], b[i]))
 BODY(each_nextafter, next_after(a[i], b[i]))
 
@@ -151,6 +153,8 @@ extern const Universal SMOOTH[] = {
     UNARY("special_ndtr", each_ndtr),
     UNARY("special_log_ndtr", each_log_ndtr),
     UNARY("special_ndtri", each_ndtri),
+    UNARY("angle", each_angle),
+    BINARY("_prelu_kernel", each_prelu),
     BINARY("hypot", each_hypot),
     BINARY("nextafter", each_nextafter),
     {}};

@@ -443,7 +443,7 @@ def _cholesky(self: Array) -> Array:
             raise np.linalg.LinAlgError
         return whole
     factor, info = lapack("potrf", self.dtype)(self, lower=1, clean=1)
-    if info:
+    if info or factor[-1, -1] != factor[-1, -1]:  # which follows from any such pivot
         raise np.linalg.LinAlgError
     return cast("Array", factor)
 

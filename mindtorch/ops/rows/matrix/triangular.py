@@ -345,7 +345,17 @@ def _order(pivots: Tensor, m: int) -> Tensor:
     return aten.clone(order)
 
 
+def pivots_outside() -> RuntimeError:
+    """torch's error for pivots that name no row."""
+    return RuntimeError(
+        "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you"
+        " properly pass the result of lu_factor?"
+    )
+
+
 def _order_cpu(pivots: Array, m: int) -> Array:
+    if pivots.size and (pivots.min() < 1 or pivots.max() > m):
+        raise pivots_outside()
     exchanges = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1]).astype(np.int64) - 1
     order = np.tile(np.arange(m), (len(exchanges), 1))
     each = np.arange(len(exchanges))
@@ -434,13 +444,6 @@ def lu_unpack(
     P, L, U = empty, empty, empty
     if unpack_pivots:
         m = LU_data.shape[-2]
-        if LU_pivots.device.type == "cpu" and LU_pivots.numel():  # a device is not waited for
-            low, high = (int(n) for n in aten.aminmax(LU_pivots.detach()))
-            if low < 1 or high > m:
-                raise RuntimeError(
-                    "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you"
-                    " properly pass the result of lu_factor?"
-                )
         order = permutation(LU_pivots, m)
         eye = aten.eye(m, m, dtype=LU_data.dtype, device=LU_data.device)
         P = aten.transpose(eye[order] if order.ndim else eye, -1, -2)

@@ -143,6 +143,10 @@ def _fill(self: Array, value: Number) -> Array:
     lone = np.asarray(value)  # np.broadcast_to takes five times as long
     if lone.dtype != self.dtype and lone.dtype.kind != "c":
         lone = fitting(lone, self.dtype).astype(self.dtype)
+    if self.flags.c_contiguous and lone.dtype == self.dtype:
+        whole: Array = np.empty(self.shape, self.dtype)
+        whole.fill(lone)
+        return whole
     return np.ndarray(self.shape, lone.dtype, lone, 0, (0,) * self.ndim)
 
 
@@ -171,6 +175,7 @@ op(
     "zero(Tensor self) -> Tensor",
     infer=lambda self: preserved(self),
     cpu=lambda self: np.zeros(self.shape, self.dtype),
+    cpu_inplace=lambda self: self.fill(0),
     compute="raw",
     aclnn=call("aclnnInplaceZero", "self", inplace=True),
     grad={"self": lambda grad: aten.zeros_like(grad)},

@@ -72,11 +72,15 @@ def _refuse_outside(indices: list[Array], sizes: list[int]) -> None:
                 raise IndexError(f"index {i} is out of bounds for dimension {at} with size {size}")
 
 
-def _where(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
-    used = [(index, self.shape[dim]) for dim, index in enumerate(indices) if index is not None]
-    if any(i.size and (i.min() < -size or i.max() >= size) for i, size in used):
+def _at(self: Array, indices: Sequence[Array | None], run: Callable[[tuple[Any, ...]], Any]) -> Any:
+    """What `run` gives for the places; numpy looks whether there are such before it writes."""
+    try:
+        return run(tuple([slice(None) if i is None else i for i in indices]))
+    except IndexError:
+        used = [(index, size) for index, size in zip(indices, self.shape, strict=False)
+                if index is not None]  # fmt: skip
         _refuse_outside([i for i, _ in used], [size for _, size in used])
-    return tuple(slice(None) if i is None else i for i in indices)
+        raise
 
 
 def _outside(
@@ -91,7 +95,7 @@ op(
     oracle=lambda torch: torch.ops.aten.index,
     infer=_index,
     bounds=_outside,
-    cpu=lambda self, indices: self[_where(self, indices)],
+    cpu=lambda self, indices: _at(self, indices, self.__getitem__),
     compute="raw",
     aclnn=call("aclnnIndex", "self", "indices", "out", when=is_real),
     lower=in_pairs(lambda pairs, indices: aten.index(pairs, indices)),
@@ -136,17 +140,16 @@ def _index_put(
 
 
 def _write(self: Array, indices: tuple[Array | None, ...], values: Array, accumulate: bool) -> None:
-    where = _where(self, indices)
     if not accumulate:
-        self[where] = values
+        _at(self, indices, lambda where: self.__setitem__(where, values))
     elif self.dtype == bool:
-        np.logical_or.at(self, where, values)
+        _at(self, indices, lambda where: np.logical_or.at(self, where, values))
     elif self.dtype.kind not in "fiuc":
         wide = self.astype(np.float32)
-        np.add.at(wide, where, values.astype(np.float32))
+        _at(self, indices, lambda where: np.add.at(wide, where, values.astype(np.float32)))
         self[...] = wide.astype(self.dtype)
     else:
-        np.add.at(self, where, values)
+        _at(self, indices, lambda where: np.add.at(self, where, values))
 
 
 def _index_put_copy(

@@ -91,27 +91,31 @@ def _fractional(
     name = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    shape, batched = tuple(input.shape), input.dim() != n + 1
     if output_size is None:
         ratios = _ntuple(n)(output_ratio)
         output_size = [int(input.size(d - n) * r) for d, r in enumerate(ratios)]
     if samples is None:
-        batch = 1 if input.dim() == n + 1 else input.size(0)
+        batch = input.size(0) if batched else 1
         samples = aten.rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
     kernel, out = _ntuple(n)(kernel_size), _ntuple(n)(output_size)
     _refuse(input, kernel, out, n)
-    single = input.dim() == n + 1
-    if samples.dim() != 3:
-        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.dim()}")
-    for dim, size, what in (
-        (0, 1 if single else input.size(0), "no less then input batch size."),
-        (1, input.size(-n - 1), "equals to input channel size."),
-        (2, n, f"equals to {n}; got {samples.size(2)}."),
-    ):
-        if samples.size(dim) < size or (dim and samples.size(dim) != size):
-            raise RuntimeError(f"Expect _random_samples.size({dim}) {what}")
-    x = input.unsqueeze(0) if single else input
-    values, places = aten._fractional_max_pool(x, samples.narrow(0, 0, x.size(0)), kernel, out)
-    return (values[0], places[0]) if single else (values, places)
+    drawn = tuple(samples.shape)
+    if len(drawn) != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {len(drawn)}")
+    batch, channels = shape[0] if batched else 1, shape[-n - 1]
+    if drawn[0] < batch or drawn[1:] != (channels, n):
+        for dim, fits, what in (
+            (0, drawn[0] >= batch, "no less then input batch size."),
+            (1, drawn[1] == channels, "equals to input channel size."),
+            (2, False, f"equals to {n}; got {drawn[2]}."),
+        ):
+            if not fits:
+                raise RuntimeError(f"Expect _random_samples.size({dim}) {what}")
+    x = input if batched else input.unsqueeze(0)
+    samples = samples if drawn[0] == batch else samples.narrow(0, 0, batch)
+    values, places = aten._fractional_max_pool(x, samples, kernel, out)
+    return (values, places) if batched else (values[0], places[0])
 
 
 def _rows(n: int) -> None:

@@ -196,14 +196,22 @@ def embedding_bag(
             f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
         )
     flat, bags, count = _bags(input, offsets, include_last_offset)
-    _refuse_rows(flat, weight, mode)
+    _refuse_dtypes(flat, weight)
+    rows_of, on_cpu = weight.size(0), flat.device.type == "cpu"
+    if not on_cpu:
+        _refuse_outside(flat, rows_of, mode)
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have the same type as tensor for argument"
             f" #1 'per_sample_weights'; but type {type_name(weight.dtype)} does not equal"
             f" {type_name(per_sample_weights.dtype)} (while checking arguments for embedding_bag)"
         )
-    rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    try:
+        rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    except IndexError:
+        if on_cpu:
+            _refuse_outside(flat, rows_of, mode)
+        raise
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
     if padding_idx is not None and flat.device.type != "meta":  # where no row is told apart
@@ -212,8 +220,8 @@ def embedding_bag(
     return _pooled(rows, bags, count, mode)
 
 
-def _refuse_rows(flat: Tensor, weight: Tensor, mode: str) -> None:
-    """RuntimeError in torch's words for what no row is for, where the host knows the values."""
+def _refuse_dtypes(flat: Tensor, weight: Tensor) -> None:
+    """RuntimeError in torch's words for dtypes that no row is for."""
     if flat.dtype not in (dt.int32, dt.int64):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types:"
@@ -226,13 +234,18 @@ def _refuse_rows(flat: Tensor, weight: Tensor, mode: str) -> None:
             f" Half, BFloat16, Float, Double; but got {type_name(weight.dtype)} instead (while"
             " checking arguments for embedding_bag)"
         )
-    known, count = host_values(flat), weight.size(0)
+
+
+def _refuse_outside(flat: Tensor, count: int, mode: str) -> None:
+    """RuntimeError in torch's words for the first index of no row, where the host knows it."""
+    unrepeatable()
+    known = host_values(flat)
     if known is None or not known.numel():
         return
-    flat = known
-    if int(flat.min().item()) >= 0 and int(flat.max().item()) < count:
+    values = known._array
+    if values.min() >= 0 and values.max() < count:
         return
-    at, value = next((i, v) for i, v in enumerate(flat.tolist()) if not 0 <= v < count)
+    at, value = next((i, v) for i, v in enumerate(values.tolist()) if not 0 <= v < count)
     if mode == "max":
         raise RuntimeError(
             f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
@@ -259,30 +272,30 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
         )
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
-    _refuse_offsets(offsets, input.numel())
-    starts = offsets[:-1] if last else offsets
-    places = aten.arange(0, input.numel(), device=input.device)
-    # Bag 0 is of what stands before the first start, which cpu refuses: it is left out.
-    bags = (places.unsqueeze(1) >= starts.unsqueeze(0)).sum(1)
-    return input, bags, starts.numel()
-
-
-def _refuse_offsets(offsets: Tensor, count: int) -> None:
-    """RuntimeError in torch's words for bags outside of the input, where the host knows them."""
     if offsets.dtype not in (dt.int32, dt.int64):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types:"
             f" Long, Int; but got {type_name(offsets.dtype)} instead (while checking arguments for"
             " embedding_bag)"
         )
-    known = host_values(offsets)
-    if known is None or not known.numel():
+    count = input.numel()
+    if offsets.device.type != "cpu":
+        unrepeatable()
+        if (known := host_values(offsets)) is not None:
+            _refuse_offsets(known._array, count)
+    return input, aten._bags_of(offsets, count, last), max(offsets.numel() - last, 0)
+
+
+def _refuse_offsets(values: Array, count: int) -> None:
+    """RuntimeError in torch's words for bags outside of the input."""
+    if not values.size:
         return
-    first, least, end = (int(v.item()) for v in (known[0], known.min(), known[-1]))
+    first, least, end = int(values[0]), values.min(), int(values[-1])
     if first != 0:
+        kind = "Int" if values.itemsize == 4 else "Long"
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from"
-            f" position 0. However, got {first}\n[ {type_name(offsets.dtype)}{{}} ]"
+            f" position 0. However, got {first}\n[ CPU{kind}Type{{}} ]"
         )
     if end > count:
         raise RuntimeError(
@@ -291,6 +304,35 @@ def _refuse_offsets(offsets: Tensor, count: int) -> None:
         )
     if least < 0:
         raise IndexError("index out of range in self")
+
+
+def _bags_of(offsets: Tensor, count: int, last: bool) -> Tensor:
+    starts = aten.narrow(offsets, 0, 0, max(offsets.numel() - 1, 0)) if last else offsets
+    places = aten.arange(0, count, device=offsets.device)
+    return (places.unsqueeze(1) >= starts.unsqueeze(0)).sum(1)
+
+
+def _bags_of_cpu(offsets: Array, count: int, last: bool) -> Array:
+    _refuse_offsets(offsets, count)
+    starts = np.sort(offsets[:-1] if last else offsets)
+    return starts.searchsorted(np.arange(count), "right")
+
+
+# Bag 0 is of what stands before the first start, which cpu refuses: it is left out.
+op(
+    "_bags_of(Tensor offsets, int count, bool last) -> Tensor",
+    infer=lambda offsets, count, last: offsets.fresh((count,), dt.int64),
+    cpu=_bags_of_cpu,
+    lower=_bags_of,
+    grad={},
+    samples=calls((Arg((3,), "int64", values=(0, 2, 2)), 5, False)),
+    oracle=lambda torch: (
+        lambda offsets, count, last: torch.bucketize(torch.arange(count), offsets, right=True)
+    ),
+    tolerance="exact",
+    surface="none",
+    fixed_shape=True,
+)
 
 
 def _pooled(rows: Tensor, bags: Tensor, count: int, mode: str) -> Tensor:

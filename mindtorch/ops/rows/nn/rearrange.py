@@ -28,7 +28,8 @@ def _pad_rule(self: Geometry, pad: Sizes, value: Number = 0) -> Geometry:
 
 
 def _pad(self: Array, pad: Sizes, value: Number, *, out: Geometry) -> Array:
-    padded = np.full(out.shape, value, self.dtype)
+    shape, kind = out.shape, self.dtype
+    padded = np.full(shape, value, kind) if value else np.zeros(shape, kind)
     source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
     for i in range(len(pad) // 2):
         at, left, right = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]

@@ -138,9 +138,7 @@ def _cut(self: Tensor, indices: Sequence[int], dim: int = 0) -> tuple[Tensor, ..
     _require_dimension(self)
     size = self.shape[wrap_dim(dim, self.ndim)]
     cuts = [0, *(slice(c).indices(size)[1] for c in indices), size]
-    return tuple(
-        aten.narrow(self, dim, start, max(0, end - start)) for start, end in pairwise(cuts)
-    )
+    return tuple([aten.slice(self, dim, start, end) for start, end in pairwise(cuts)])
 
 
 def _nearly_equal(self: Tensor, sections: int, dim: int = 0) -> tuple[Tensor, ...]:
