@@ -297,7 +297,14 @@ t.nn.functional.conv1d(y[None]+0j,t.ones(1,3,2,dtype=t.bool))
 t.amp.GradScaler('cpu').step(None,closure=lambda:1)
 t.load(io.BytesIO(b'hello'))
 t.load(io.BytesIO(b'a text'))
+[t.zeros(4).put(t.tensor([0]),t.ones(1)).tolist() for _ in range(4)][0]
+[t.nn.functional.embedding_bag(t.arange(4),t.ones(4,2),t.tensor([0,2])).tolist() for _ in range(4)][0]
+t.nn.functional.embedding_bag(t.arange(4),t.ones(4,2),t.tensor([1,2]))
+t.nn.functional.embedding_bag(t.arange(1,5),t.ones(4,2),t.tensor([0,2]))
+[t.lu_unpack(t.ones(2,2),t.tensor([2,2],dtype=t.int32))[0].tolist() for _ in range(4)][0]
+t.lu_unpack(t.ones(2,2),t.tensor([2,3],dtype=t.int32))
 t.use_deterministic_algorithms(True)
+t.zeros(4).put(t.tensor([0]),t.ones(1))
 t.zeros(4).put_(t.tensor([0]),t.ones(1))
 t.nn.functional.max_unpool1d(*t.nn.functional.max_pool1d(t.arange(4.)[None],2,return_indices=True),2)
 t.ones(2).resize_(4).tolist()

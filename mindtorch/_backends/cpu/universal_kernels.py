@@ -385,6 +385,12 @@ def _fused_product(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return run
 
 
+def _angle(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Of real numbers, whose result has their dtype."""
+    real = out.dtype is float32 and all(a.dtype is float32 for a in args)
+    return universal("angle") if real else None
+
+
 def _gates(name: str) -> Maker:
     return lambda op, args, out: universal(name) if out.dtype is float32 else None
 
@@ -408,7 +414,7 @@ _MAKERS: dict[str, Maker] = {
     "_searchsorted": _searched,
     "add": _fused_sum(1),
     "addcmul": _fused_product,
-    "angle": lambda op, args, out: universal("angle") if args[0].dtype is float32 else None,
+    "angle": _angle,
     "cat": _joined,
     "sub": _fused_sum(-1),
     "_reflected": _reflected,

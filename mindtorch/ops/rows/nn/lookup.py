@@ -295,7 +295,7 @@ def _refuse_offsets(values: Array, count: int) -> None:
         kind = "Int" if values.itemsize == 4 else "Long"
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from"
-            f" position 0. However, got {first}\n[ CPU{kind}Type{{}} ]"
+            f" position 0. However, got {first}\n[ torch.{kind}Tensor{{}} ]"
         )
     if end > count:
         raise RuntimeError(
