@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from .._compat.warn_once import warn
 from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
@@ -22,7 +22,7 @@ def watched(apply: Callable[[list[Any]], Any], node: Node, grads: list[Any]) -> 
         if STATE.check_nan:
             _refuse_nan(node, results)
     except Exception:
-        warnings.warn(_forward_trace_message(node), UserWarning, stacklevel=2)
+        warn(_forward_trace_message(node), UserWarning)
         raise
     return results
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from .._compat.warn_once import warn
 from .._tensor.dtype import FLOAT
 from .._tensor.storage import add_view
 from .._tensor.tensor import Tensor, wrap
@@ -65,9 +65,7 @@ class FunctionNode(Node):
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """An older name of saved_tensors."""
-        warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
-        )
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     @property
@@ -92,11 +90,10 @@ class FunctionNode(Node):
 
     def mark_shared_storage(self, *pairs: object) -> None:
         """An older promise that needs not be made."""
-        warnings.warn(
+        warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically"
             " tracked. Note that calls to `set_()` are not tracked",
             FutureWarning,
-            stacklevel=2,
         )
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -208,12 +205,11 @@ class Function:
     _node_class: Any = None
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        warnings.warn(
+        warn(
             f"{self.__class__} should not be instantiated. Methods on autograd functions are all"
             " static, so you should invoke them on the class itself. Instantiating an autograd"
             " function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
@@ -443,7 +439,7 @@ def _wrap_outputs(
         raise RuntimeError("mark_dirty can only accept variables, but argument ")
     dirty = {id(t) for t in ctx.dirty_tensors}
     if not dirty <= inputs:
-        warnings.warn(_NO_INPUT, stacklevel=4)
+        warn(_NO_INPUT)
     if not dirty <= {id(o) for o in outs}:
         raise RuntimeError(
             "Some elements marked as dirty during the forward method were not returned as output."

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from .._compat.warn_once import warn
 from .._tensor.tensor import Tensor
 from .scope import StepScope
 
@@ -80,7 +80,7 @@ class ContextDecorator(StepScope):
         import inspect
 
         if isinstance(orig_func, type):
-            warnings.warn(_CLASSES_ARE_DEPRECATED, FutureWarning, stacklevel=2)
+            warn(_CLASSES_ARE_DEPRECATED, FutureWarning)
             orig_func.__init__ = self(orig_func.__init__)  # type: ignore[misc]
             return orig_func
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._compat.warn_once import warn
 from .._tensor import dtype as dt
 from .._tensor.device import CPU
 from .._tensor.geometry import contiguous
@@ -156,11 +156,10 @@ def _warn_of_precision(arguments: Sequence[Any]) -> None:
         if not (isinstance(value, Tensor) and value.requires_grad):
             continue
         if value.dtype not in (dt.float64, dt.complex128):
-            warnings.warn(
+            warn(
                 f"Input #{number} requires gradient and is not a double precision floating point or"
                 " complex. This check will likely fail if all the inputs are not of double"
                 " precision floating point or complex. ",
-                stacklevel=3,
             )
 
 

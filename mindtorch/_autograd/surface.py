@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from .._backends.registry import registry
 from .._compat.class_names import class_name
+from .._compat.warn_once import warn
 from .._tensor.dtype import FLOAT
 from .._tensor.dtype import bool as BOOL
 from .._tensor.storage import Storage, add_view
@@ -119,7 +119,7 @@ def _is_leaf(self: Tensor) -> bool:
 def _grad(self: Tensor) -> Tensor | None:
     grad = self._grad
     if grad is None and self._fn is not None and not self._retains and not _is_leaf(self):
-        warnings.warn(_NOT_A_LEAF, UserWarning, stacklevel=2)
+        warn(_NOT_A_LEAF, UserWarning)
     return grad
 
 
@@ -310,10 +310,9 @@ def backward(
     """Add the gradients of `tensors` into the leaves' `.grad` (torch.autograd.backward)."""
     _refuse_transforms()
     if grad_variables is not None:
-        warnings.warn(
+        warn(
             "`grad_variables` is deprecated. Use `grad_tensors` instead.",
             FutureWarning,
-            stacklevel=2,
         )
         if grad_tensors is not None:
             raise RuntimeError(
@@ -386,12 +385,11 @@ def grad(
             " allow_unused=False."
         )
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To"
             " accumulate gradient for other parts of the graph, please use"
             " torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     if is_grads_batched:
         return _batched_grad(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 from .._tensor.device import DeviceLike
 from .._tensor.tensor import Tensor
+from .warn_once import warn
 
 
 def _check_with(
@@ -66,11 +66,10 @@ def _check_is_size(
     i: int, message: Callable[[], Any] | None = None, *, max: int | None = None
 ) -> None:
     """RuntimeError for a negative size, or one above `max`."""
-    warnings.warn(
+    warn(
         "_check_is_size will be removed in a future PyTorch release along with"
         " guard_size_oblivious.     Use _check(i >= 0) instead.",
         FutureWarning,
-        stacklevel=2,
     )
     _check(i >= 0, message)
     if max is not None:

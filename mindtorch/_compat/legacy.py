@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import itertools
-import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -17,6 +16,7 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.spec import aten
 from .argument_errors import parsed
+from .warn_once import warn
 
 
 @surface(function=False, internal=False)
@@ -265,7 +265,7 @@ def reinforce(self: Tensor, reward: Any) -> None:
 
 def _resized(name: str) -> Callable[..., Tensor]:
     def call(self: Tensor, *args: Any) -> Tensor:
-        warnings.warn(f"non-inplace {name} is deprecated", stacklevel=2)
+        warn(f"non-inplace {name} is deprecated")
         view = aten.alias(self.detach())
         return view.resize_as_(*args) if name == "resize_as" else view.resize_(*args)
 
@@ -292,11 +292,10 @@ def range(
     requires_grad: bool = False,
 ) -> Tensor:
     """start, start + step … up to and with `end`; torch.arange leaves the end out."""
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is"
         " inconsistent with Python's range builtin. Instead, use torch.arange, which produces"
         " values in [start, end).",
-        stacklevel=2,
     )
     if end is None:
         start, end = 0, start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from .._autograd.grad_mode import LOCAL
 from .._compat.argument_errors import class_name, explained_here
 from .._compat.missing_args import refuse_missing
+from .._compat.warn_once import warn
 from .._tensor.device import device as Device
 from .._tensor.dtype import COMPLEX, FLOAT, INTEGER, get_default_dtype, of_python
 from .._tensor.dtype import bool as BOOL
@@ -29,10 +29,9 @@ MASKS = (BOOL, UINT8)  # dtypes of indices that are masks
 
 def warn_of_bytes() -> None:
     """Say, as torch does, that masks of bytes go out of use."""
-    warnings.warn(
+    warn(
         "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
         UserWarning,
-        stacklevel=5,
     )
 
 
@@ -381,11 +380,10 @@ def warn_of_overlap(op: Op, target: Geometry) -> bool:
     """Whether a target is an expanded tensor that torch deprecates writing to; a warning of it."""
     deprecated = isinstance(op.writes.overlaps, str) and overlaps_itself(target)
     if deprecated:
-        warnings.warn(
+        warn(
             f"Use of {op.base_name}_ on expanded tensors is deprecated. Please clone() the tensor"
             " before performing this operation. This also applies to advanced indexing e.g."
             f" {op.writes.overlaps}",
-            stacklevel=4,
         )
     return deprecated
 

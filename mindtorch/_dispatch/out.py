@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from .._backends.registry import registry
 from .._compat.argument_errors import explained_here
 from .._compat.missing_args import refuse_missing
 from .._compat.signatures import takes_out
+from .._compat.warn_once import warn
 from .._tensor.geometry import Geometry
 from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
@@ -98,14 +98,13 @@ def _prepare_out(op: Op, out: Tensor, geom: Geometry, args: Sequence[Any] = ()) 
     # torch resizes what it computes in and what it casts to.
     casts = isinstance(op.infer, Pointwise) and current.dtype is not geom.dtype
     for _ in range((1 + casts) * bool(current.numel)):
-        warnings.warn(
+        warn(
             f"An output with one or more elements was resized since it had shape"
             f" {list(current.shape)}, which does not match the required output shape"
             f" {list(geom.shape)}. This behavior is deprecated, and in a future PyTorch release"
             " outputs will not be resized unless they have zero elements. You can explicitly"
             " reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             UserWarning,
-            stacklevel=4,
         )
     out.resize_(geom.shape)
     if isinstance(op.infer, Pointwise):  # laid out as the result without out= would be

@@ -7,7 +7,6 @@ has the method, goes to that method; results are given the subclass, as torch do
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -19,7 +18,7 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
 from .._compat.argument_errors import SIGNS
 from .._compat.missing_args import before_missing
-from .._compat.warn_once import warn_once
+from .._compat.warn_once import warn, warn_once
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Size
@@ -145,7 +144,7 @@ def _warn_of_plain_method(func: Callable[..., Any]) -> None:
     end += " classmethod."
     if _in_python(func):
         text = f"Defining your `__torch_function__ {end}"
-        warnings.warn(text, DeprecationWarning, stacklevel=4)
+        warn(text, DeprecationWarning)
     else:
         warn_once(f"Defining your `__torch_function__` {end} ")
 

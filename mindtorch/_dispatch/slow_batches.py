@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL
+from .._compat.warn_once import warn
 
 # Operators without a batching rule in torch: rows and composites of ours by their base names.
 ROWS = frozenset((
@@ -33,11 +33,10 @@ _QUANTILES = ("quantile", "nanquantile")
 
 def warn_of_loop(name: str) -> None:
     """UserWarning in torch's words for an operator of this name."""
-    warnings.warn(
+    warn(
         "There is a performance drop because we have not yet implemented the batching rule for"
         f" aten::{name}. Please file us an issue on GitHub so that we can prioritize its"
         " implementation. ",
-        stacklevel=4,
     )
 
 

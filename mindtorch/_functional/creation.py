@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import index
@@ -15,7 +14,7 @@ from .._backends.registry import registry
 from .._compat.argument_errors import class_name, parsed
 from .._compat.missing_args import UNGIVEN
 from .._compat.refusals import without_kernel
-from .._compat.warn_once import warn_once
+from .._compat.warn_once import warn, warn_once
 from .._dispatch.dispatch_modes import through_mode
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
@@ -165,12 +164,11 @@ def copied(
     data: Tensor, dtype: Dtype | None, device: DeviceLike, requires_grad: bool, name: str
 ) -> Tensor:
     """A copy, with a warning of the function called `name` that was asked for it."""
-    warnings.warn(
+    warn(
         "To copy construct from a tensor, it is recommended to use"
         " sourceTensor.detach().clone() or"
         f" sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor).",
         UserWarning,
-        stacklevel=3,
     )
     return finish(aten.to(data.detach(), device, dtype, copy=True), requires_grad)
 
@@ -266,12 +264,11 @@ def asarray(
         changed = aten.clone(result)
     had = isinstance(obj, Tensor) and obj.requires_grad
     if had and requires_grad is None:
-        warnings.warn(
+        warn(
             "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of"
             " False. Pass requires_grad=False explicitly to get the old behavior and silence this"
             " warning.",
             UserWarning,
-            stacklevel=2,
         )
         return changed
     if had == bool(requires_grad):
@@ -641,12 +638,11 @@ def arange(
     result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
         if out.numel() not in (0, result.numel()):
-            warnings.warn(
+            warn(
                 f"The number of elements in the out tensor of shape {list(out.shape)} is"
                 f" {out.numel()} which does not match the computed number of elements"
                 f" {result.numel()}. Note that this may occur as a result of rounding error. The"
                 f" out tensor will be resized to a tensor of shape ({result.numel()},).",
-                stacklevel=3,
             )
         return write_out(out, result, keeps=True)
     return finish(result, requires_grad)

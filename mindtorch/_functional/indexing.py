@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._compat.argument_errors import class_name
+from .._compat.warn_once import warn
 from .._dispatch.bind import refuse_overlap, warn_of_bytes, warn_of_overlap
 from .._dispatch.dispatch_modes import through_mode
 from .._dispatch.overrides import ask, by_name, hand_over
@@ -96,7 +96,7 @@ def _as_tuple(index: Any) -> list[Any]:
     if isinstance(index, tuple):
         return list(index)
     if isinstance(index, list | str) and len(index) < 32 and any(_is_compound(i) for i in index):
-        warnings.warn(_NOT_A_TUPLE, stacklevel=4)
+        warn(_NOT_A_TUPLE)
         return list(index)
     return [index]
 

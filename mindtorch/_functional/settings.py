@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import warnings
 from typing import Any
 
 from .._backends.registry import registry
 from .._compat.argument_errors import parsed
-from .._compat.warn_once import warn_once
+from .._compat.warn_once import warn, warn_once
 from .._tensor.settings import SETTINGS
 from .publish import surface
 
@@ -23,10 +22,9 @@ def set_float32_matmul_precision(precision: str) -> None:
             f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}"
         )
     if precision not in _PRECISIONS:
-        warnings.warn(
+        warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
             "setFloat32MatmulPrecision call has no effect.",
-            stacklevel=2,
         )
         return
     SETTINGS["precision"] = precision

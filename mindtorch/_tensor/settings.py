@@ -1,7 +1,6 @@
 """Owns what torch's settings are at: of precision, of deterministic algorithms, of fresh memory."""
 
-import warnings
-
+from .._compat.warn_once import warn
 from .recording import unrepeatable
 
 SETTINGS: dict[str, bool | int | str] = {
@@ -22,7 +21,7 @@ def alert_not_deterministic(name: str) -> None:
     )
     if SETTINGS["warn_only"]:
         text = f"{start} 'torch.use_deterministic_algorithms(True, warn_only=True)'. You can {end}"
-        warnings.warn(text, stacklevel=4)
+        warn(text)
         return
     raise RuntimeError(
         f"{start} 'torch.use_deterministic_algorithms(True)'. You can turn off determinism just for"

@@ -55,7 +55,6 @@ def warn_of_removal() -> None:
         " be the only storage class. This should only matter to you if you are using storages"
         " directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead"
         " of tensor.storage()",
-        stacklevel=4,
     )
 
 

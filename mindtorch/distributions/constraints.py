@@ -35,7 +35,7 @@ class Constraint:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return type(self).__name__.lstrip("_") + "()"
+        return type(self).__name__[1:] + "()"
 
 
 class _Dependent(Constraint):

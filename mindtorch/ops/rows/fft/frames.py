@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
-from ...._compat.warn_once import warn_once
+from ...._compat.warn_once import warn, warn_once
 from ...._tensor.dtype import FLOAT
 from ...rules import type_name
 from ...words import *
@@ -221,10 +219,9 @@ def istft(
         raise RuntimeError(f"{call} window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signal = signal / envelope
     if end > whole:
-        warnings.warn(
+        warn(
             "The length of signal is shorter than the length parameter. Result is being padded with"
             " zeros in the tail. Please check your center and hop_length settings.",
-            stacklevel=1,
         )
         signal = aten.constant_pad_nd(signal, (0, end - whole), 0)
     return signal if self.ndim == 3 else aten.squeeze(signal, 0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 
+from ...._compat.warn_once import warn
 from ...costs import attention
 from ...rules import HALVES, broadcast_in_place, c_name, preserved
 from ...spec import OPS
@@ -224,10 +224,9 @@ def _canonical_mask(
     if mask.dtype != dt.bool and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
-        warnings.warn(
+        warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for"
             " both instead.",
-            stacklevel=2,
         )
     if mask.is_floating_point():
         return mask

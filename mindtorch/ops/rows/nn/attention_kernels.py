@@ -6,8 +6,7 @@ result, in the name of its node, and in what is refused.
 
 from __future__ import annotations
 
-import warnings
-
+from ...._compat.warn_once import warn
 from ...._tensor import dtype as dt
 from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
@@ -47,7 +46,7 @@ def runs_fused(
         unrepeatable()
         for text in ("Flash attention kernel not used because: ", reason):
             if text:
-                warnings.warn(text, UserWarning, stacklevel=5)
+                warn(text, UserWarning)
         raise RuntimeError("No available kernel.  Aborting execution.")
     return reason is None
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from ...._compat.unsupported_dtypes import Refusal, kernel, several_dtypes
+from ...._compat.warn_once import warn
 from ...._tensor.recording import unrepeatable
 from ...words import *
 
@@ -320,10 +319,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 def _softmax_dim(name: str, ndim: int) -> int:
     unrepeatable()
-    warnings.warn(
+    warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an argument.",
-        stacklevel=3,
     )
     return 0 if ndim in (0, 1, 3) else 1
 
@@ -388,7 +386,7 @@ def gumbel_softmax(
     one-hot samples with soft gradients."""
     if eps != 1e-10:
         unrepeatable()
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warn("`eps` parameter is deprecated and has no effect.")
     plain = aten.empty_like(logits).contiguous()
     gumbels = -plain.exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 
+from ...._compat.warn_once import warn
 from ...._tensor.host_values import host_values
 from ...._tensor.recording import unrepeatable
 from ...rules import preserved, type_name
@@ -156,11 +156,10 @@ def embedding_bag(
     a 2-D input or start at `offsets`."""
     if weight.dtype is dt.int64 and input.is_floating_point():
         unrepeatable()
-        warnings.warn(
+        warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag("
             "weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight,"
             " ...)`.",
-            stacklevel=2,
         )
         weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 
+from ...._compat.warn_once import warn
 from ...._tensor.recording import unrepeatable
 from ...rules import result_type
 from ...words import *
@@ -195,16 +195,15 @@ def _common_shape(input: Tensor, weight: Tensor) -> Any:
     return aten.broadcast_shapes(input.shape, weight.shape)
 
 
-def _matched(input: Tensor, target: Tensor, stacklevel: int = 4) -> tuple[Any, Any]:
+def _matched(input: Tensor, target: Tensor) -> tuple[Any, Any]:
     """Broadcasts the two, with torch's warning when their shapes differ."""
     if target.size() == input.size():
         return input, target
     unrepeatable()
-    warnings.warn(
+    warn(
         f"Using a target size ({target.size()}) that is different to the input size "
         f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "
         "Please ensure they have the same size.",
-        stacklevel=stacklevel,
     )
     both = aten.broadcast_tensors(input, target)
     return both[0], both[1]
@@ -282,7 +281,7 @@ def l1_loss(
 ) -> Tensor:
     """|input - target|."""
     reduction = resolve_reduction(size_average, reduce, reduction)
-    input, target = _matched(input, target, stacklevel=5)
+    input, target = _matched(input, target)
     return _weighted((input - target).abs(), weight, reduction)
 
 
@@ -440,12 +439,11 @@ def kl_div(
         reduction = resolve_reduction(size_average, reduce, reduction)
     if reduction == "mean":
         unrepeatable()
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math "
             "definition."
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=4,
         )
     if any(t.dtype.category < dt.FLOAT for t in (input, target)):
         raise RuntimeError("kl_div: Integral inputs not supported.")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 
+from ...._compat.warn_once import warn
 from ...._tensor.recording import unrepeatable
 from ...words import *
 
@@ -119,24 +119,22 @@ def _channel_dropout(n: int, x: Arg, where: str) -> None:
         p = _check(p, "feature_dropout")
         if input.dim() not in (n + 1, n + 2):
             unrepeatable()
-            warnings.warn(
+            warn(
                 f"dropout{n}d: Received a {input.dim()}-D input to dropout{n}d, which is deprecated"
                 " and will result in an error in a future release. To retain the behavior and"
                 " silence this warning, please use dropout instead. Note that"
                 f" dropout{n}d exists to provide channel-wise dropout on inputs with {n} spatial"
                 f" dimensions, a channel dimension, and an optional batch dimension (i.e. {n + 1}D"
                 f" or {n + 2}D inputs).",
-                stacklevel=2,
             )
         if n == 2 and input.dim() == 3:
             unrepeatable()
-            warnings.warn(
+            warn(
                 "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D"
                 " dropout behavior is desired - input is interpreted as shape (N, C, L), where C is"
                 " the channel dim. This behavior will change in a future release to interpret the"
                 " input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D"
                 " channel-wise dropout behavior, please switch to using dropout1d instead.",
-                stacklevel=2,
             )
         # Planes without a batch are taken for a batch, as torch does; spaces are not.
         return _feature_dropout(input, p, training, inplace, 5 if n == 3 else input.dim())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from ...._compat.warn_once import warn
 from ...._tensor.recording import unrepeatable
 from ...._tensor.tensor import Tensor
 
@@ -26,10 +25,9 @@ def legacy_get_string(
     name = "none" if not reduce else ("mean" if size_average else "sum")
     if emit_warning:
         unrepeatable()
-        warnings.warn(
+        warn(
             f"size_average and reduce args will be deprecated, please use reduction='{name}' "
             "instead.",
-            stacklevel=3,
         )
     return name
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from functools import lru_cache
 
+from ...._compat.warn_once import warn
 from ...._tensor.recording import unrepeatable
 from ...limits import reserve
 from ...rules import scalar_name
@@ -211,9 +211,8 @@ def _nearest(size: int, out: int, scale: float | None, mode: str) -> Array:
 
 def _warn_of_older_name(name: str) -> None:
     unrepeatable()
-    warnings.warn(
+    warn(
         f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=3,
     )
 
 
@@ -290,11 +289,10 @@ def affine_grid(theta: Tensor, size: tuple[int, ...], align_corners: bool | None
     aten.empty((theta.size(0), *space, n + 1), dtype=theta.dtype, device=theta.device)
     if align_corners and min(space) == 1:
         unrepeatable()
-        warnings.warn(
+        warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when"
             " align_corners=True. This is not an intended use case of affine_grid. See the"
             " documentation of affine_grid for details.",
-            stacklevel=2,
         )
     axes = [_grid_axis(extent, bool(align_corners), theta) for extent in space]
     mesh = aten.meshgrid(*axes, indexing="ij")

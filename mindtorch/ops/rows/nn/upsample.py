@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from ...._compat.warn_once import warn
 from ...._tensor.recording import unrepeatable
 from ...rules import as_images
 from ...samples import FLOATS
@@ -259,9 +259,8 @@ for _mode in _KINDS:
 def warn_of_alignment() -> None:
     """torch's warning where nobody said whether corners are aligned."""
     unrepeatable()
-    warnings.warn(
+    warn(
         "Default grid_sample and affine_grid behavior has changed to align_corners=False since"
         " 1.3.0. Please specify align_corners=True if the old behavior is desired. See the"
         " documentation of grid_sample for details.",
-        stacklevel=4,
     )

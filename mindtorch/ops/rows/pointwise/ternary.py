@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from ...._compat.unsupported_dtypes import Refusal, kernel
+from ...._compat.warn_once import warn
 from ...._tensor.dtype import FLOAT, INTEGER, uint8
 from ...._tensor.dtype import bool as bool_
 from ...choice import choose
@@ -28,10 +27,9 @@ class _Where(Pointwise):
 
     def __call__(self, condition: Geometry, *args: Any) -> Geometry:
         if condition.dtype is uint8:
-            warnings.warn(
+            warn(
                 "where received a uint8 condition tensor. This behavior is deprecated and will be"
                 " removed in a future version of PyTorch. Use a boolean condition instead.",
-                stacklevel=2,
             )
         return super().__call__(condition, *args)
 

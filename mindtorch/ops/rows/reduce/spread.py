@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from ...._compat.warn_once import warn
 from ...words import *
 
 
@@ -163,10 +162,9 @@ def cov(
     else:
         few, factor = factor <= 0, max(factor, 0)
     if few:
-        warnings.warn(
+        warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number"
             " of observations.",
-            stacklevel=1,
         )
     centred = rows - mean
     scaled = centred if weights is None else centred * weights

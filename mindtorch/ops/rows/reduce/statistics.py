@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from math import prod as product
 
 from ...._compat.unsupported_dtypes import Refusal
+from ...._compat.warn_once import warn
 from ...complex_parts import below_double, is_real
 from ...rules import REAL, reduced, reduction, refuse_dtype, wrap_dims
 from ...samples import FLOATS
@@ -389,10 +389,9 @@ def _var_rule(
         raise RuntimeError("std and var only support floating point and complex dtypes")
     result = reduction("same")(self, dim, keepdim, self.dtype.to_real())
     if result.numel and self.numel // result.numel <= one_less(correction):
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the"
             " reduction factor (input numel divided by output numel).",
-            stacklevel=2,
         )
     return result
 
