@@ -11,7 +11,6 @@ from .._dispatch.dispatch_modes import TorchDispatchMode
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import OpOverload, OpOverloadPacket
 from ._pytree import tree_map_only
-from .flop_counter import operator_of
 
 
 class CheckpointPolicy(enum.Enum):
@@ -75,7 +74,7 @@ class _Saving(TorchDispatchMode):
         if func.overloadpacket.__name__ == "detach":  # which autograd makes of what it keeps
             return result
         context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
-        choice = self.policy(context, operator_of(func, args, kwargs), *args, **kwargs)
+        choice = self.policy(context, func, *args, **kwargs)
         saved = None
         if choice is True or choice in _SAVED or choice in _ON_HOST:
             host = choice in _ON_HOST

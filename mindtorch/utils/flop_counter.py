@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from math import prod
 from typing import Any
 
-from .._autograd.grad_mode import LOCAL
 from .._dispatch.dispatch_modes import TorchDispatchMode
 from .._tensor.tensor import Tensor
-from ..ops.costs import elements, lookup, sized
-from ..ops.namespaces import OpOverload, OpOverloadPacket, namespace
-from ..ops.spec import OPS
+from ..ops.namespaces import OpOverloadPacket, namespace
 from ._pytree import tree_leaves, tree_map_only
 from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
-_FORMULAS: dict[OpOverloadPacket, Callable[..., int]] = {}  # of programs, for all modes
+Size = Sequence[int]
+
+# By operator: operations of a call, of its tensors and `out_val`. Programs look up and add here.
+flop_registry: dict[Any, Callable[..., int]] = {}
+
+
+def shape_wrapper(formula: Callable[..., int]) -> Callable[..., int]:
+    """A function of shapes and `out_shape` as one of tensors and `out_val`."""
+
+    @wraps(formula)
+    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        args, kwargs, out_shape = tree_map_only(Tensor, lambda t: t.shape, (args, kwargs, out_val))
+        return formula(*args, out_shape=out_shape, **kwargs)
+
+    return of_tensors
 
 
 def register_flop_formula(
@@ -30,9 +42,8 @@ def register_flop_formula(
     RuntimeError where an operator has one, ValueError for other targets.
     """
 
-    def register(formula: Callable[..., int]) -> Callable[..., int]:
-        if get_raw:
-            setattr(formula, "_get_raw", True)  # noqa: B010
+    def register(flop_formula: Callable[..., int]) -> Callable[..., int]:
+        counted = flop_formula if get_raw else shape_wrapper(flop_formula)
         for target in tree_leaves(targets):
             if not isinstance(target, OpOverloadPacket):
                 raise ValueError(
@@ -40,77 +51,87 @@ def register_flop_formula(
                     " (i.e. torch.ops.mylib.foo), JitFunction, or HigherOrderOperator, got"
                     f" {target} which is of type {type(target)}"
                 )
-            if target in _FORMULAS:
+            if target in flop_registry:
                 raise RuntimeError(f"duplicate registrations for {target}")
-            _FORMULAS[target] = formula
-        return formula
+            flop_registry[target] = counted
+        return counted
 
     return register
 
 
-Arguments = Mapping[str, Any]
+aten = namespace("aten")
 
 
-def _convolution(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
-    yield "convolution" if LOCAL.task is None else "convolution_backward", flops
+@register_flop_formula(aten.mm)
+def mm_flop(a_shape: Size, b_shape: Size, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """Twice m * k * n, of (m, k) and (k, n)."""
+    return 2 * prod(a_shape) * b_shape[1]
 
 
-def _weight_grad(args: Arguments, outs: Sequence[Tensor], flops: int) -> Iterator[tuple[str, int]]:
-    """torch counts the products of channels of different groups, too."""
-    yield "convolution_backward", flops * args["groups"]
+@register_flop_formula(aten.addmm)
+def addmm_flop(
+    self_shape: Size, a_shape: Size, b_shape: Size, out_shape: Any = None, **_: Any
+) -> int:
+    """Those of the product; what is added is not counted."""
+    return mm_flop(a_shape, b_shape)
 
 
-def _convolution_backward(
-    grad: Tensor, x: Tensor, weight: Tensor, bias_sizes: Any, stride: Any, padding: Any,
-    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
+@register_flop_formula(aten.bmm)
+def bmm_flop(a_shape: Size, b_shape: Size, out_shape: Any = None, **_: Any) -> int:
+    """Twice b * m * k * n, of (b, m, k) and (b, k, n)."""
+    return 2 * prod(a_shape) * b_shape[2]
+
+
+@register_flop_formula(aten.baddbmm)
+def baddbmm_flop(
+    self_shape: Size, a_shape: Size, b_shape: Size, out_shape: Any = None, **_: Any
+) -> int:
+    """Those of the product; what is added is not counted."""
+    return bmm_flop(a_shape, b_shape)
+
+
+def conv_flop_count(x_shape: Size, w_shape: Size, out_shape: Size, transposed: bool = False) -> int:
+    """Twice the weight's elements at each place of the output, or of what is transposed."""
+    places = x_shape if transposed else out_shape
+    return 2 * places[0] * prod(places[2:]) * prod(w_shape)
+
+
+@register_flop_formula([aten.convolution, aten._convolution])
+def conv_flop(
+    x_shape: Size, w_shape: Size, _bias: Any, _stride: Any, _padding: Any, _dilation: Any,
+    transposed: bool, *_: Any, out_shape: Size, **__: Any,
+) -> int:  # fmt: skip
+    """Those of a convolution of any number of axes."""
+    return conv_flop_count(x_shape, w_shape, out_shape, transposed)
+
+
+@register_flop_formula(aten.convolution_backward)
+def conv_backward_flop(
+    grad_out_shape: Size, x_shape: Size, w_shape: Size, _bias: Any, _stride: Any, _padding: Any,
+    _dilation: Any, transposed: bool, _output_padding: Any, _groups: Any,
+    output_mask: Sequence[bool], out_shape: Any, **_: Any,
 ) -> int:  # fmt: skip
     """What the gradients of the input and of the weight take; groups count in the first alone."""
-    met = (x if transposed else grad).shape
-    places = 2 * met[0] * prod(met[2:])
-    channels = x.shape[1] * grad.shape[1]
-    of_weight = channels * prod(weight.shape[2:])
-    return int(places * (output_mask[0] * weight.numel() + output_mask[1] * of_weight))
+    met = x_shape if transposed else grad_out_shape
+    of_weight = x_shape[1] * grad_out_shape[1] * prod(w_shape[2:])
+    each = output_mask[0] * prod(w_shape) + output_mask[1] * of_weight
+    return int(2 * met[0] * prod(met[2:]) * each)
 
 
-# Rows that torch's operators of other names compute.
-_OPERATORS: dict[str, Callable[..., Iterator[tuple[str, int]]]] = {
-    "convolution": _convolution,
-    "_convolution_weight_grad": _weight_grad,
-}
-# Those that torch counts under their own names.
-_COUNTED = ("mm", "addmm", "bmm", "baddbmm")
+def sdpa_flop_count(query_shape: Size, key_shape: Size, value_shape: Size) -> int:
+    """The two products of attention over (batch, heads, length, features)."""
+    batch, heads, queries, features = query_shape
+    keys, values = key_shape[2], value_shape[3]
+    return 2 * batch * heads * queries * keys * (features + values)
 
 
-def _counts(name: str, arguments: Arguments, outs: Sequence[Any]) -> Iterator[tuple[str, int]]:
-    """torch's operators of a row's call, each with its operations."""
-    op = OPS.get(name)
-    if op is None or op.testing.cost in (elements, lookup) or not outs:
-        return
-    flops = op.testing.cost(arguments, outs).flops
-    if name in _OPERATORS:
-        yield from _OPERATORS[name](arguments, outs, flops)
-    elif name in _COUNTED:
-        yield name, flops
-
-
-def _called(func: OpOverload, args: Any, kwargs: Any) -> tuple[str, dict[str, Any]]:
-    """The name of an operator's row and its arguments by name."""
-    name = str(func.overloadpacket).partition(".")[2]
-    names = [a.name for a in OPS[name].schema.args] if name in OPS else []
-    return name, dict(zip(names, args, strict=False)) | kwargs
-
-
-def operator_of(func: OpOverload, args: Any, kwargs: Any) -> OpOverload:
-    """The operator that torch runs where a row has another name: `addmm` for `linear`, say."""
-    name, arguments = _called(func, args, kwargs)
-    if name not in _OPERATORS:
-        return func
-    own = next((name for name, _ in _OPERATORS[name](arguments, (), 0)), None)
-    return func if own is None else getattr(namespace("aten"), own).default
-
-
-def _shapes(values: Any) -> Any:
-    return tree_map_only(Tensor, lambda t: t.shape, values)
+def sdpa_backward_flop_count(
+    grad_out_shape: Size, query_shape: Size, key_shape: Size, value_shape: Size
+) -> int:
+    """Five products: the scores again, and the gradients of scores, values, queries and keys."""
+    batch, heads, queries, features = query_shape
+    keys, values = key_shape[2], value_shape[3]
+    return 2 * batch * heads * queries * keys * (3 * features + 2 * values)
 
 
 class FlopCounterMode(TorchDispatchMode):
@@ -130,34 +151,21 @@ class FlopCounterMode(TorchDispatchMode):
         super().__init__()
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
-        self.flop_registry = _FORMULAS | (custom_mapping or {})
+        self.flop_registry = flop_registry | {
+            target: formula if getattr(formula, "_get_raw", False) else shape_wrapper(formula)
+            for target, formula in (custom_mapping or {}).items()
+        }
         self.mod_tracker = ModuleTracker()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for operator, flops in self._of(func, args, kwargs or {}, result):
-            for module in set(self.mod_tracker.parents):
-                self.flop_counts[module][operator] += flops
-        return result
-
-    def _of(
-        self, func: OpOverload, args: Any, kwargs: Any, result: Any
-    ) -> Iterator[tuple[OpOverloadPacket, int]]:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
         packet = func.overloadpacket
-        custom = self.flop_registry.get(packet)
-        if custom is not None:
-            if getattr(custom, "_get_raw", False):
-                yield packet, custom(*args, **kwargs, out_val=result)
-            else:
-                shapes = _shapes(args), _shapes(kwargs), _shapes(result)
-                yield packet, custom(*shapes[0], **shapes[1], out_shape=shapes[2])
-            return
-        if packet is namespace("aten").convolution_backward:
-            yield packet, _convolution_backward(*args, **kwargs)
-            return
-        name, arguments = _called(func, args, kwargs)
-        for operator, flops in _counts(name, arguments, [*sized([result])]):
-            yield getattr(namespace("aten"), operator), flops
+        if packet in self.flop_registry:
+            flops = self.flop_registry[packet](*args, **kwargs, out_val=result)
+            for module in set(self.mod_tracker.parents):
+                self.flop_counts[module][packet] += flops
+        return result
 
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()

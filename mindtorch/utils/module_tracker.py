@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from .._autograd.grad_mode import LOCAL
 from .._tensor.tensor import Tensor
@@ -26,6 +26,7 @@ class ModuleTracker:
 
     def __init__(self) -> None:
         self._names: WeakKeyDictionary[Module, str] = WeakKeyDictionary()
+        self._entered: WeakSet[Module] = WeakSet()
         self._forward = {"Global"}
         self._backward = {"Global"}
         self._task: object = None
@@ -47,8 +48,11 @@ class ModuleTracker:
 
     def _name(self, module: Module) -> str:
         name = self._names.setdefault(module, type(module).__name__)
-        for child_name, child in module.named_children():
-            self._names[child] = f"{name}.{child_name}"
+        if module not in self._entered:
+            self._entered.add(module)
+            for child_name, child in module.named_children():
+                self._names[child] = f"{name}.{child_name}"
+                self._name(child)  # a list is not called, but names what is in it
         return name
 
     def _on_gradient(self, values: object, change: str, name: str) -> None:

@@ -5,10 +5,24 @@ import pytest
 import mindtorch
 from mindtorch.ops.costs import lookup
 from mindtorch.ops.spec import OPS
+from mindtorch.utils import flop_counter
 from mindtorch.utils.flop_counter import FlopCounterMode
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 oracle = pytest.importorskip("torch.utils.flop_counter", reason="the oracle is torch 2.13")
+
+
+def listed(t):
+    class Listed(t.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = t.nn.ModuleList([t.nn.Linear(3, 3), t.nn.ModuleList([t.nn.Linear(3, 3)])])
+
+        def forward(self, x):
+            return self.layers[1][0](self.layers[0](x))
+
+    return Listed()
+
 
 CALLS = {
     "mm": lambda t: t.mm(t.ones(2, 3), t.ones(3, 5)),
@@ -37,12 +51,33 @@ CALLS = {
         .sum()
         .backward()
     ),
+    "list of layers": lambda t: [
+        t.nn.ModuleList([t.nn.Sequential(t.nn.Linear(3, 3))])[0](t.ones(2, 3)),
+        listed(t)(t.ones(2, 3, requires_grad=True)).sum().backward(),
+    ],
     "first layer": lambda t: t.nn.Sequential(t.nn.Linear(3, 4))(t.ones(2, 5, 3)).sum().backward(),
     "convolution": lambda t: (
         t.nn.Conv2d(2, 3, 3)(t.ones(2, 2, 5, 5, requires_grad=True)).sum().backward()
     ),
     "heads": lambda t: t.nn.MultiheadAttention(4, 2)(*[t.ones(3, 2, 4)] * 3)[0].sum().backward(),
 }
+
+
+FORMULAS = """
+mm_flop((2, 3), (3, 5))|addmm_flop((5,), (2, 3), (3, 5))|bmm_flop((4, 2, 3), (4, 3, 5))
+baddbmm_flop((1,), (4, 2, 3), (4, 3, 5))|conv_flop_count([2, 3, 8], [4, 3, 3], [2, 4, 6])
+conv_flop_count([2, 4, 6], [4, 3, 3], [2, 3, 8], transposed=True)
+sdpa_flop_count((2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 7))
+sdpa_backward_flop_count((2, 3, 4, 7), (2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 7))
+sorted(str(f) for f in flop_registry if str(f) in ("aten.mm", "aten.convolution_backward"))
+mm_flop(ones(2, 3), ones(3, 5), out_val=ones(2, 5))
+"""
+
+
+@pytest.mark.parametrize("call", "|".join(FORMULAS.strip().splitlines()).split("|"))
+def test_formulas_give_what_torchs_do(call):
+    ours = eval(call, vars(flop_counter) | {"ones": mindtorch.ones})
+    assert ours == eval(call, vars(oracle) | {"ones": torch.ones})
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)

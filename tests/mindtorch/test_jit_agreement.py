@@ -38,6 +38,7 @@ class Net(lib.nn.Module):
         self.lin = lib.nn.Linear(2, 3)
         self.drop = lib.nn.Dropout(0.5)
         self.k = 4
+        self.calls = lib.jit.Attribute(0, int)
 
     def forward(self, x):
         return self.drop(lib.relu(self.lin(x))) * self.k
@@ -71,7 +72,7 @@ def story(lib, path):
     lib.manual_seed(0)
     net = scope["Net"]()
     scripted = jit.script(net)
-    yield scripted, isinstance(scripted, jit.ScriptModule), scripted.original_name
+    yield scripted, isinstance(scripted, jit.ScriptModule), scripted.original_name, scripted.calls
     yield type(scripted).__name__, scripted.lin.original_name, list(scripted.state_dict())
     yield scripted.other(ones), [n for n, _ in scripted.named_modules()]
     scripted.eval()

@@ -40,7 +40,7 @@ def digits(values):
 
 
 # Folders whose code torch has in C: a warning names the line that called it.
-_WITHIN = tuple(f"{mindtorch.__path__[0]}/{part}" for part in ("_", "ops")) + ("<mindtorch ",)
+_WITHIN = (f"{mindtorch.__path__[0]}/_", f"{mindtorch.__path__[0]}/ops", "<mindtorch ")
 
 
 def outcome(line, library):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FunctionType, UnionType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from typing import Final as Final
 
 import mindtorch
@@ -24,6 +24,7 @@ from mindtorch.utils._pytree import tree_flatten
 from . import state
 from .decisions import Decisions, TracerWarning, call
 from .script_module import (
+    Attribute,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
@@ -33,8 +34,8 @@ from .script_module import (
     wrapped,
 )
 
-__all__ = ["RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TopLevelTracedModule",
-           "TracedModule", "TracerWarning"]  # fmt: skip
+__all__ = ["Attribute", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
+           "TopLevelTracedModule", "TracedModule", "TracerWarning"]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -194,13 +195,6 @@ def save(
         end = "" if builtins.isinstance(f, str | os.PathLike) else "_to_buffer"
         raise AttributeError(f"'{type(m).__name__}' object has no attribute 'save{end}'")
     mindtorch.save({"module": m, "files": dict(_extra_files or {})}, f)
-
-
-class Attribute(NamedTuple):
-    """A value with the type that a compiler would see."""
-
-    value: Any
-    type: Any
 
 
 class CompilationUnit:

@@ -10,7 +10,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import Any, NoReturn, get_args, get_origin
+from typing import Any, NamedTuple, NoReturn, get_args, get_origin
 
 from mindtorch.nn.modules.module import Module
 from mindtorch.ops.function_schema import float_text
@@ -109,6 +109,13 @@ def _loaded(kind: str, original: type[Module], members: dict[str, object]) -> Sc
     return _remade(_KINDS[kind], original, {**members, "_loaded": True})
 
 
+class Attribute(NamedTuple):
+    """A value with the type that a compiler would see."""
+
+    value: Any
+    type: Any
+
+
 _TABLES = ("_parameters", "_buffers", "_modules")
 
 
@@ -120,7 +127,7 @@ def wrapped(
     memo = {} if memo is None else memo
     if id(module) in memo:
         return memo[id(module)]
-    members = dict(module.__dict__)
+    members = {n: v.value if isinstance(v, Attribute) else v for n, v in module.__dict__.items()}
     members.update({n: copy.copy(members[n]) for n in members if n in _TABLES})
     original = getattr(type(module), "original_class", type(module))
     module_again = _remade(base, original, members)
