@@ -540,6 +540,7 @@ def set_(
             storage = storage.untyped_storage()
         typed = isinstance(storage, TypedStorage)
         dtype: Dtype = storage.dtype if typed else self.dtype
+        storage = storage._untyped_storage
         if size is None:
             size = (storage.nbytes() // dtype.itemsize,)
         shape = tuple(size)

@@ -289,8 +289,9 @@ def _is_buffer(obj: Any) -> bool:
 
 def _of_storage(storage: UntypedStorage | TypedStorage, dtype: Dtype | None) -> Tensor:
     kind = getattr(storage, "dtype", None) or dtype or dt.get_default_dtype()
-    count = storage.nbytes() // kind.itemsize
-    return wrap(contiguous((count,), kind, storage.device), storage._storage)
+    untyped = storage._untyped_storage
+    count = untyped.nbytes() // kind.itemsize
+    return wrap(contiguous((count,), kind, untyped.device), untyped._storage)
 
 
 @surface(method=False)

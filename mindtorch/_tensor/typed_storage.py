@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from .._compat.warn_once import warn_once
+from .._compat.warn_once import warn
 from . import dtype as dt
 from .device import DeviceLike
 from .device import device as Device
@@ -48,9 +48,10 @@ LEGACY = (
 )  # fmt: skip
 
 
+@functools.cache
 def warn_of_removal() -> None:
-    """What torch says, once, of storages with a dtype."""
-    warn_once(
+    """What torch says, once whatever `set_warn_always` says, of storages with a dtype."""
+    warn(
         "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will"
         " be the only storage class. This should only matter to you if you are using storages"
         " directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead"
@@ -370,6 +371,7 @@ class TypedStorage:
         return self._over(self._untyped_storage.clone())
 
     def __repr__(self) -> str:
+        warn_of_removal()
         place = self._untyped_storage.device
         values = self._array() if place.type == "cpu" else None
         return listing(values, f"TypedStorage(dtype={self.dtype!r}, device={place})", self._size())

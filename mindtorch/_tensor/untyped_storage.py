@@ -115,6 +115,11 @@ class UntypedStorage:
     def untyped(self) -> UntypedStorage:
         return self
 
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        """What a storage with a dtype has by this name."""
+        return self
+
     # A device's storage as a tensor of its bytes, which `tensor.py` gives.
     as_tensor: ClassVar[Callable[[UntypedStorage], Any]]
 

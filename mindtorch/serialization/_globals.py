@@ -58,7 +58,7 @@ def rebuild_as(
             f"load: a tensor of size {list(shape)}, stride {list(strides)} and offset {offset}"
             f" needs {need} bytes of a storage of {memory.nbytes}; the file is damaged"
         )
-    tensor = wrap(geometry(shape, strides, offset, dtype, storage.device), memory)
+    tensor = wrap(geometry(shape, strides, offset, dtype, storage._untyped_storage.device), memory)
     return tensor.requires_grad_() if requires_grad else tensor
 
 

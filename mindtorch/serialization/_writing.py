@@ -128,7 +128,7 @@ class _Pickler(Pickler):
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
         if isinstance(value, UntypedStorage | TypedStorage):
             dtype = value.dtype if isinstance(value, TypedStorage) else None
-            value = _Stored(value._storage, dtype, value.device)
+            value = _Stored(value._storage, dtype, value._untyped_storage.device)
         if not isinstance(value, _Stored):
             return None
         key = self.keys.setdefault(id(value.storage), str(len(self.keys)))
