@@ -6,7 +6,7 @@ Formulas: W. Kahan, "Branch cuts for complex elementary functions" (1987).
 
 from __future__ import annotations
 
-from math import pi
+from math import log, pi
 
 from .._tensor.tensor import Tensor
 from .spec import aten
@@ -30,6 +30,11 @@ def _times_i(z: Tensor) -> Tensor:
 def _times_minus_i(z: Tensor) -> Tensor:
     x, y = _parts(z)
     return aten.complex(y, -x)
+
+
+def exp2(z: Tensor) -> Tensor:
+    result: Tensor = aten.exp(z * log(2))
+    return result
 
 
 def expm1(z: Tensor) -> Tensor:

@@ -110,9 +110,53 @@ CALLS = {
     "complex conv": lambda t, x: t.view_as_real(
         t.nn.functional.conv1d(t.complex(x, x.T)[None], t.complex(x, x)[None, :, :3])
     ),
-    "group_norm": lambda t, x: t.nn.functional.group_norm(x[:6], 1),
+    "group_norm": lambda t, x: t.nn.functional.group_norm(x[:, :6], 2, x[0, :6], x[1, :6]),
+    "maxima": lambda t, x: (
+        t.nn.functional.max_pool2d(x[None], 3, 2, 1, 2, True)
+        + t.nn.functional.max_pool3d(x[None, None], (1, 3, 2), (1, 2, 2))[0, :, :1, :1]
+    ),
+    "places of maxima": lambda t, x: t.nn.functional.max_pool2d(
+        x.view(1, 1, 7, 7), 3, 2, 1, return_indices=True
+    ),
+    "means": lambda t, x: sum(
+        t.nn.functional.avg_pool2d(x[None], 3, 2, 1, mode, inside, divisor).sum()
+        for mode, inside, divisor in ((False, True, None), (True, False, None), (True, True, 5))
+    ),
+    "means of rows": lambda t, x: t.nn.functional.avg_pool1d(x, 2) ** 2,
+    "means of blocks": lambda t, x: t.nn.functional.avg_pool3d(x[None, None], (1, 2, 3), 2) ** 2,
+    "adaptive means": lambda t, x: t.nn.functional.adaptive_avg_pool2d(x[None], (3, 5)) ** 2,
+    "adaptive maxima": lambda t, x: t.nn.functional.adaptive_max_pool3d(x[None, None], (1, 2, 3)),
+    "batch norm": lambda t, x: t.nn.functional.batch_norm(
+        x[None], x[0].detach(), x.detach()[1] ** 2, x[2], x[3]
+    ),
+    "batch statistics": lambda t, x: (
+        t.nn.functional.batch_norm(x, None, None, x[0], x[1], True) * t.arange(7, device=x.device)
+    ),
+    "instances": lambda t, x: t.nn.functional.instance_norm(x[None]) ** 3,
+    "chances": lambda t, x: sum(
+        t.nn.functional.binary_cross_entropy(
+            x.sigmoid(), (x.detach() > 0).to(x.dtype), w, reduction=r
+        )
+        for w, r in ((None, "mean"), (x.detach().abs(), "sum"))
+    ),
+    "columns": lambda t, x: t.nn.functional.unfold(x[None], (2, 3), (1, 2), (1, 0), (2, 1)) ** 2,
+    "from columns": lambda t, x: (
+        t.nn.functional.fold(x[:, :6].T[None].tile(1, 1, 2)[..., :12], (3, 6), (2, 1)) ** 2
+    ),
+    "embedding": lambda t, x: (
+        t.nn.functional.embedding(t.tensor([[1, 2], [2, 6]], device=x.device), x, 6, None, 2, True)
+        ** 2
+    ),
+    "fill": lambda t, x: x.index_fill(1, t.tensor([0, 3], device=x.device), 2.5),
+    "no pairs of infinity": lambda t, x: t.view_as_real(t.complex(x, x / 0).detach().nan_to_num()),
+    "mode": lambda t, x: (x * 0.3).round().mode(0),
+    "in order": lambda t, x: t.sort(x.detach().round(), stable=True, dim=0),
+    "pairs": lambda t, x: t.view_as_real(
+        t.cat([t.complex(x, x.T), t.complex(x, x).conj()], -1).tril(1).triu(-1).exp2()
+    ),
+    "pairs along a line": lambda t, x: t.view_as_real(t.complex(x, x.T).cumprod(1)),
 }
-REFUSED = {"erfinv", "group_norm"}  # by all of CANN's operators: the host computes these
+REFUSED = {"erfinv"}  # by all of CANN's operators: the host computes these
 
 
 def matrix(t, device):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...._compat.warn_once import warn_once
-from ...complex_parts import filled, gathered, in_pairs, is_real
+from ...complex_parts import filled, gathered, in_pairs, is_real, is_real_below_double
 from ...costs import lookup
 from ...limits import converted, fits, in_dtype
 from ...rules import broadcast, preserved
@@ -587,6 +587,20 @@ op(
     inplace=True,
     apart=True,
 )
+
+
+def _mask_along(self: Tensor, dim: int, index: Tensor) -> Tensor:
+    plain = aten.zeros(self.shape, dtype=dt.bool, device=self.device)
+    mask: Tensor = aten.index_fill(plain, dim, index, True)
+    return mask
+
+
+def _fill_by_mask(self: Tensor, dim: int, index: Tensor, value: Number) -> Tensor:
+    if self.is_complex():
+        return in_pairs(filled)(self, dim, index, value)
+    return aten.masked_fill(self, _mask_along(self, dim, index), value)
+
+
 op(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     summary="`self` with `value` at `index` along `dim`.",
@@ -595,8 +609,16 @@ op(
     cpu=_filled,
     cpu_inplace=_fill,
     compute="raw",
-    aclnn=call("aclnnIndexFill", "self", "dim", "index", in_dtype("value"), "out", when=is_real),
-    lower=in_pairs(filled),
+    aclnn=call(
+        "aclnnIndexFill",
+        "self",
+        "dim",
+        "index",
+        in_dtype("value"),
+        "out",
+        when=is_real_below_double,
+    ),
+    lower=_fill_by_mask,
     refuses=converted(3),
     grad={"self": lambda grad, dim, index: aten.index_fill(grad, dim, index, 0)},
     samples=lambda: [
@@ -626,8 +648,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
         )
     if value.device.type == "cpu":
         fits(value.item(), self.dtype)
-    plain = aten.zeros(self.shape, dtype=dt.bool, device=self.device)
-    return aten.where(aten.index_fill(plain, dim, index, True), value.to(self.dtype), self)
+    return aten.where(_mask_along(self, dim, index), value.to(self.dtype), self)
 
 
 @composite(

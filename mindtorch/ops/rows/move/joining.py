@@ -11,6 +11,7 @@ from ...._tensor.geometry import format_strides
 from ...complex_parts import in_pairs, is_real_below_double, rolled
 from ...rules import LAST, as_images, channels_last, data_dependent, preserved
 from ...samples import FLOATS
+from ...spec import NoNumbers
 from ...words import *
 from ..view.shape import view_strides
 
@@ -83,13 +84,26 @@ def _cat_grad(grad: Tensor, tensors_geom: tuple[Geometry, ...], dim: int) -> tup
     return tuple(parts)
 
 
+def _no_complex128(name: str) -> NoNumbers:
+    return NoNumbers(lambda args: args[name].dtype is not dt.complex128)
+
+
+def _cat_pairs(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    wide = [aten.to(t, dt.complex128) for t in tensors if t.ndim > 1 or t.numel()]
+    pairs = [aten.view_as_real(aten.resolve_conj(t)) for t in wide]
+    if not pairs:
+        return aten.clone(tensors[0])
+    return aten.view_as_complex(aten.cat(pairs, dim % wide[0].ndim))
+
+
 op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
     summary="Tensors joined along `dim`; other sizes agree.",
     infer=_cat_infer,
     cpu=_cat,
     compute="raw",
-    aclnn=call("aclnnCat", "tensors", "dim", "out"),
+    aclnn=call("aclnnCat", "tensors", "dim", "out", when=_no_complex128("out")),
+    lower=_cat_pairs,
     grad={"tensors": _cat_grad},
     samples=lambda: [
         *(Sample(([Arg((2, 3), d), Arg((4, 3), d)],)) for d in (*FLOATS, "int64", "bool")),
@@ -512,13 +526,24 @@ def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
         return self.fresh()
 
+    def by_mask(self: Tensor, diagonal: int = 0) -> Tensor:
+        ones = aten.ones(self.shape[-2:], dtype=dt.bool, device=self.device)
+        return aten.where(getattr(aten, name)(ones, diagonal), self, aten.zeros_like(self))
+
     op(
         f"{name}(Tensor self, int diagonal=0) -> Tensor",
         infer=infer,
         summary=f"{'Lower' if name == 'tril' else 'Upper'} triangle; zero elsewhere.",
         cpu=lambda self, diagonal: cpu(self, _within(diagonal, self.shape)),
         compute="raw",
-        aclnn=call(aclnn, "self", lambda a: _within(a["diagonal"], a["self"].shape), "out"),
+        aclnn=call(
+            aclnn,
+            "self",
+            lambda a: _within(a["diagonal"], a["self"].shape),
+            "out",
+            when=_no_complex128("self"),
+        ),
+        lower=by_mask,
         grad={"self": lambda grad, diagonal: getattr(aten, name)(grad, diagonal)},
         samples=lambda: (
             [

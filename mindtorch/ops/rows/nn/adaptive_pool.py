@@ -6,7 +6,9 @@ from math import ceil, prod
 
 from ...rules import as_images
 from ...words import *
-from .pool import best_of, expanded, flat, max_grad
+from .pool import best_of, flat, max_grad
+from .pool_sizes import expanded
+from .pool_windows import on_cann
 
 Sizes = tuple[int, ...]
 
@@ -90,6 +92,52 @@ def _adaptive_avg(n: int) -> Callable[..., Any]:
     return run
 
 
+def _by_ranges(n: int) -> Callable[..., Tensor]:
+    """`_means` of a tensor, for dtypes that CANN's pools do not take."""
+
+    def lower(self: Tensor, output_size: Sizes) -> Tensor:
+        for i, out in enumerate(reversed(expanded(output_size, n))):
+            at = self.ndim - 1 - i
+            parts = [
+                aten.mean(aten.narrow(self, at, start, end - start), at, True)
+                for start, end in _ranges(self.shape[at], out)
+            ]
+            self = aten.cat(parts, at) if parts else aten.narrow(self, at, 0, 0)
+        return self
+
+    return lower
+
+
+def _back_by_ranges(n: int) -> Callable[..., Tensor]:
+    """The adjoint of `_by_ranges`, a product with one matrix along each dimension."""
+
+    def lower(grad_output: Tensor, self: Tensor) -> Tensor:
+        result = grad_output
+        for i in range(1, n + 1):
+            matrix = aten.from_numpy(_averages(self.shape[-i], result.shape[-i], self.dtype.np))
+            moved = aten.movedim(result, -i, -1) @ aten.to(matrix, self.device)
+            result = aten.movedim(moved, -1, -i)
+        return aten.contiguous(result)
+
+    return lower
+
+
+def _maxima_by_ranges(self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
+    n = 3
+    space = self.shape[-n:]
+    places = aten.reshape(aten.arange(0, prod(space), device=self.device), space)
+    places = aten.expand(places, self.shape)
+    for i, out in enumerate(reversed(expanded(output_size, n))):
+        at = self.ndim - 1 - i
+        values, there = [], []
+        for start, end in _ranges(self.shape[at], out):
+            value, best = aten.max(aten.narrow(self, at, start, end - start), at, True)
+            values.append(value)
+            there.append(aten.gather(aten.narrow(places, at, start, end - start), at, best))
+        self, places = aten.cat(values, at), aten.cat(there, at)
+    return self, places
+
+
 def _adaptive_avg_back(n: int) -> Callable[..., Any]:
     def run(grad: Any, self: Any) -> Any:
         sizes = zip(self.shape[-n:], grad.shape[-n:], strict=True)
@@ -117,7 +165,8 @@ def adaptive_avg_pool(n: int, forward: str, backward: str) -> None:
         f"{name}(Tensor self, int[{n}] output_size) -> Tensor",
         infer=_adaptive_rule(n, kernel),
         cpu=_adaptive_avg(n),
-        aclnn=call(forward, "self", lambda a: expanded(a["output_size"], n), "out"),
+        aclnn=call(forward, "self", lambda a: expanded(a["output_size"], n), "out", when=on_cann),
+        lower=_by_ranges(n),
         grad={"self": lambda grad, self: getattr(aten, f"{name}_backward")(grad, self)},
         unsupported={"bool whole complex": f"{kernel}{end}"},
         samples=_adaptive_samples(n),
@@ -130,7 +179,8 @@ def adaptive_avg_pool(n: int, forward: str, backward: str) -> None:
         f"{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
         infer=lambda grad_output, self: as_images(self.shape, self) if n == 2 else self.fresh(),
         cpu=_adaptive_avg_back(n),
-        aclnn=call(backward, "grad_output", "self", "out"),
+        aclnn=call(backward, "grad_output", "self", "out", when=on_cann),
+        lower=_back_by_ranges(n),
         grad={
             "grad_output": lambda grad, grad_output_geom: getattr(aten, name)(
                 grad, tuple(grad_output_geom.shape[-n:])
@@ -171,7 +221,7 @@ def _adaptive_max(n: int) -> Callable[..., Any]:
     return run
 
 
-def adaptive_max_pool(n: int, aclnn: object) -> None:
+def adaptive_max_pool(n: int, aclnn: object, lower: Callable[..., Any] | None = None) -> None:
     """The row of adaptive_max_pool{n}d."""
     rule = _adaptive_rule(n, f"adaptive_max_pool{n}d")
 
@@ -184,6 +234,7 @@ def adaptive_max_pool(n: int, aclnn: object) -> None:
         infer=infer,
         cpu=_adaptive_max(n),
         aclnn=aclnn,
+        lower=lower,
         grad={"self": max_grad(n)},
         unsupported={"bool whole complex": f"adaptive_max_pool{n}d" + "_cpu" * (n == 3)},
         samples=_adaptive_samples(n),
@@ -202,6 +253,8 @@ adaptive_max_pool(
 adaptive_max_pool(
     3,
     call(
-        "aclnnAdaptiveMaxPool3d", "self", lambda a: expanded(a["output_size"], 3), "out", "indices"
+        "aclnnAdaptiveMaxPool3d", "self", lambda a: expanded(a["output_size"], 3), "out", "indices",
+        when=on_cann,
     ),
-)
+    _maxima_by_ranges,
+)  # fmt: skip

@@ -12,7 +12,7 @@ from ...words import *
 Sizes = tuple[int, ...]
 
 
-def _windows(input: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Tensor:
+def windows_of(input: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Tensor:
     """Of each place of `out` what the kernel sees: `[N, C, *out, *kernel]`, a view."""
     input = aten.contiguous(input)
     n, c, *steps = input.stride()
@@ -22,9 +22,10 @@ def _windows(input: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, out: 
     return aten.as_strided(input, shape, (n, c, *moves, *within), input.storage_offset())
 
 
-def _padded(input: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
+def padded(input: Tensor, before: Sequence[int], after: Sequence[int], fill: Number = 0) -> Tensor:
+    """`[N, C, *]` with `fill` at both ends of the last dimensions."""
     pads = [p for pair in zip(reversed(before), reversed(after), strict=True) for p in pair]
-    return aten.constant_pad_nd(input, pads, 0) if any(pads) else input
+    return aten.constant_pad_nd(input, pads, fill) if any(pads) else input
 
 
 def _rows(seen: Tensor, dims: int, groups: int) -> Tensor:
@@ -52,13 +53,13 @@ def by_windows(
         padding = tuple(r - p for r, p in zip(reach, padding, strict=True))
         after = [p + extra for p, extra in zip(padding, output_padding, strict=True)]
         stride = (1,) * dims
-    input = _padded(input, padding, after)
+    input = padded(input, padding, after)
     kernel = weight.shape[2:]
     out = tuple(
         (size - d * (k - 1) - 1) // s + 1
         for size, k, s, d in zip(input.shape[2:], kernel, stride, dilation, strict=True)
     )
-    rows = _rows(_windows(input, kernel, stride, dilation, out), dims, groups)
+    rows = _rows(windows_of(input, kernel, stride, dilation, out), dims, groups)
     per = weight.shape[0] // groups
     product = rows @ aten.transpose(aten.reshape(weight, (groups, per, rows.shape[-1])), 1, 2)
     product = aten.reshape(product, (groups, input.shape[0], prod(out), per))
@@ -92,8 +93,8 @@ def weight_by_windows(
     groups: int,
 ) -> Tensor:  # fmt: skip
     """The gradient by the weight of a convolution that is not transposed."""
-    seen = _windows(
-        _padded(input, padding, padding), weight.shape[2:], stride, dilation, grad.shape[2:]
+    seen = windows_of(
+        padded(input, padding, padding), weight.shape[2:], stride, dilation, grad.shape[2:]
     )
     rows = _rows(seen, len(stride), groups)
     n, o, *out = grad.shape

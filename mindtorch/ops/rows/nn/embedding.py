@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ...._compat.unsupported_dtypes import kernel, several_dtypes
+from ...complex_parts import below_double
 from ...costs import lookup, product
 from ...rules import c_name, refuse_growth, type_name
 from ...words import *
@@ -89,6 +90,22 @@ def _embedding_backward(
     return out
 
 
+def _embedding_backward_double(
+    grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, by_frequency: bool
+) -> Tensor:
+    rows = aten.reshape(grad_output, (-1, grad_output.shape[-1]))
+    places = aten.reshape(indices, (-1,))
+    if by_frequency:
+        ones = aten.ones(places.shape, dtype=rows.dtype, device=rows.device)
+        often = aten.zeros(num_weights, dtype=rows.dtype, device=rows.device)
+        often = aten.index_add(often, 0, places, ones)
+        rows = rows / aten.unsqueeze(aten.index_select(often, 0, places), 1)
+    if padding_idx >= 0:
+        rows = aten.masked_fill(rows, aten.unsqueeze(places == padding_idx, 1), 0)
+    zeros = aten.zeros((num_weights, rows.shape[1]), dtype=rows.dtype, device=rows.device)
+    return aten.index_add(zeros, 0, places, rows)
+
+
 def _embedding_back_back(grad: Tensor, indices: Tensor, padding_idx: int) -> Tensor:
     rows = aten.embedding(grad, indices, padding_idx, False, False)
     if padding_idx < 0:
@@ -112,7 +129,9 @@ op(
         lambda a: a["padding_idx"] % 2**64,  # unsigned in the header; -1 stands for none
         "scale_grad_by_freq",
         "out",
+        when=below_double(),
     ),
+    lower=_embedding_backward_double,
     grad={
         "grad_output": lambda grad, indices, padding_idx: _embedding_back_back(
             grad, indices, padding_idx

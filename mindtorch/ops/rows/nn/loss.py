@@ -450,6 +450,12 @@ def _bce(self: Array, target: Array, weight: Array | None, reduction: int) -> Ar
     return reduced_array(loss if weight is None else loss * weight, reduction)
 
 
+def _bce_double(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
+    true, false = (aten.clamp(t, -100) for t in (aten.log(self), aten.log1p(-self)))
+    loss = (target - 1) * false - target * true
+    return lowered(loss if weight is None else loss * weight, reduction)
+
+
 def _bce_grad_target(
     grad: Tensor, self: Tensor, target: Tensor, weight: Tensor, reduction: int
 ) -> Tensor:
@@ -464,7 +470,16 @@ op(
     infer=_bce_rule,
     bounds=lambda *_: [(at, 0, nextafter(1, 2)) for at in (0, 1)],
     cpu=_bce,
-    aclnn=call("aclnnBinaryCrossEntropy", "self", "target", "weight", "reduction", "out"),
+    aclnn=call(
+        "aclnnBinaryCrossEntropy",
+        "self",
+        "target",
+        "weight",
+        "reduction",
+        "out",
+        when=in_dtypes("self", *SHORT_FLOATS),
+    ),
+    lower=_bce_double,
     grad={
         "self": lambda grad, self, target, weight, reduction: aten.binary_cross_entropy_backward(
             grad, self, target, weight, reduction

@@ -241,6 +241,23 @@ def _group_norm(
     return out, mean.reshape((n, group)), rstd.reshape((n, group))
 
 
+def _group_norm_double(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, area: int,
+    group: int, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    rows = aten.reshape(input, (n, group, c // group * area))
+    normal, rstd = standardized(rows, (2,), eps)
+    out = _scaled(aten.reshape(normal, input.shape), weight, bias)
+    return out, aten.mean(rows, 2), aten.squeeze(rstd, 2)
+
+
+def _scaled(normal: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """By channel."""
+    spread = (1, -1, *([1] * (normal.ndim - 2)))
+    out = normal if weight is None else normal * aten.reshape(weight, spread)
+    return out if bias is None else out + aten.reshape(bias, spread)
+
+
 def _group_norm_grad(
     grad_out: Tensor | None,
     grad_mean: Tensor | None,
@@ -286,8 +303,9 @@ op(
     cpu=_group_norm,
     aclnn=call(
         "aclnnGroupNorm", "input", "weight", "bias", "N", "C", "HxW", "group", "eps",
-        "out", "mean", "rstd",
+        "out", "mean", "rstd", when=below_double("input"),
     ),
+    lower=_group_norm_double,
     grad={("input", "weight", "bias"): _group_norm_grad},
     unsupported={"bool whole complex": kernel("GroupNormKernelImpl", unless=_is_mixed)},
     samples=lambda: [
@@ -334,6 +352,21 @@ def _batch_norm(
         statistics = (np.zeros(0, x.dtype), np.zeros(0, x.dtype))
     out = normal if weight is None else normal * _per_channel(weight, x.ndim)
     return (out if bias is None else out + _per_channel(bias, x.ndim)), *statistics
+
+
+def _batch_norm_double(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
+    running_var: Tensor, training: bool, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    over = (0, *range(2, input.ndim))
+    if training:
+        normal, rstd = standardized(input, over, eps)
+        statistics = (aten.mean(input, over), aten.reshape(rstd, (-1,)))
+    else:
+        rstd = aten.rsqrt(running_var + eps)
+        normal = _scaled(_scaled(input, None, -running_mean), rstd, None)
+        statistics = (aten.zeros_like(rstd[:0]), aten.zeros_like(rstd[:0]))
+    return _scaled(normal, weight, bias), *statistics
 
 
 def _batch_norm_grad(
@@ -400,8 +433,9 @@ op(
     cpu=_batch_norm,
     aclnn=call(
         "aclnnBatchNorm", "input", "weight", "bias", "running_mean", "running_var", "training",
-        0.0, "eps", "out", "mean", "rstd",
+        0.0, "eps", "out", "mean", "rstd", when=below_double("input"),
     ),
+    lower=_batch_norm_double,
     grad={("input", "weight", "bias"): _batch_norm_grad},
     unsupported={"bool whole complex": "batch_norm"}, samples=lambda: [
         Sample((Arg((4, 3)), Arg((3,)), Arg((3,)), None, None, True, 1e-5)),

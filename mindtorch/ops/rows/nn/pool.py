@@ -9,130 +9,19 @@ from ...choice import choose
 from ...rules import as_images
 from ...spec import Derivative
 from ...words import *
+from . import pool_windows
 from .conv import scatter_windows, windows
+from .pool_sizes import counts_of, covered, expanded, pooled
 
 Sizes = tuple[int, ...]
-
-
-def expanded(value: Sizes, n: int, default: Sizes = ()) -> Sizes:
-    """One size per dimension; an empty list means the default."""
-    value = value or default
-    return value * n if len(value) == 1 else value
-
-
-def refuse_windows(kernel: Sizes, stride: Sizes, dilation: Sizes) -> None:
-    """RuntimeError in torch's words for windows that have no elements or do not move."""
-    if any(abs(n) >= 1 << 31 for n in (*kernel, *stride, *dilation)):
-        raise RuntimeError("value cannot be converted to type int without overflow")
-    if 0 in stride:
-        raise RuntimeError("stride should not be zero")
-    named = (
-        ("kernel size", "k", kernel),
-        ("stride", "d", stride),
-        ("dilation", "dilation", dilation),
-    )
-    for name, short, sizes in named:
-        if any(size < 1 for size in sizes):
-            axes = zip("THW"[-len(sizes) :], sizes, strict=True)
-            settings = " ".join(f"{short}{axis}: {size}" for axis, size in axes)
-            raise RuntimeError(f"{name} should be greater than zero, but got {settings}")
-
-
-def extent_of(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
-    span = size + 2 * p - d * (k - 1) - 1
-    extent = (-(-span // s) if ceil_mode else span // s) + 1
-    # The last window has to start inside the input or its left padding.
-    return extent - 1 if ceil_mode and (extent - 1) * s >= size + p else extent
-
-
-def _require_positive(shape: Sizes, n: int, name: str) -> None:
-    """Nothing but the batch may be empty."""
-    if len(shape) in (n + 1, n + 2) and all(shape[-n - 1 :]):
-        return
-    if n == 2 and name != "max_pool2d":
-        wrap_dim(-3, len(shape))  # IndexError
-    if n == 2 and len(shape) not in (3, 4) and name == "max_pool2d":
-        raise RuntimeError("non-empty 3D or 4D (batch mode) tensor expected for input")
-    if n == 2:
-        raise RuntimeError(
-            "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but"
-            f" got:{list(shape)}"
-        )
-    raise RuntimeError(
-        f"{_KERNELS[name]}(): Expected input's non-batch dimensions to have positive length, but"
-        f" input has a shape of {list(shape)} and non-batch dimension 0 has length zero!"
-    )
-
-
-# What torch's kernels call themselves where they refuse empty inputs.
-_KERNELS = {"max_pool3d": "max_pool3d_with_indices_out_cpu_template", "avg_pool3d": "avg_pool3d"}
-
-
-def _refuse_pads(kernel: Sizes, padding: Sizes, dilation: Sizes) -> None:
-    for p, k, d in zip(padding, kernel, dilation, strict=True):
-        if p < 0:
-            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if p > k // 2:
-            raise RuntimeError(
-                "pad should be at most half of effective kernel size, but got "
-                f"pad={p}, kernel_size={k} and dilation={d}"
-            )
-
-
-def _too_small(name: str, shape: Sizes, kernel: Sizes, out: Sizes) -> str:
-    n = len(kernel)
-    if name == "avg_pool3d":
-        image, window = (
-            " ".join(f"{short}{axis}: {size}" for axis, size in zip("THW", sizes, strict=True))
-            for short, sizes in (("", shape[-n:]), ("k", kernel))
-        )
-        return f"input image ({image}) smaller than kernel size ({window})"
-    before, after = ("x".join(map(str, (shape[-n - 1], *s))) for s in (shape[-n:], out))
-    return (
-        f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
-    )
-
-
-def _pooled(
-    name: str,
-    self: Geometry,
-    kernel: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
-) -> Sizes:
-    n = len(kernel)
-    if n == 3 and self.ndim not in (4, 5):
-        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
-    if name == "avg_pool2d":
-        wrap_dim(-3, self.ndim)
-    refuse_windows(kernel, stride, dilation)
-    _refuse_pads(kernel, padding, dilation)
-    _require_positive(self.shape, n, name)
-    out_sizes = tuple(
-        extent_of(*sizes, ceil_mode)
-        for sizes in zip(self.shape[-n:], kernel, stride, padding, dilation, strict=True)
-    )
-    if any(size < 1 for size in out_sizes):
-        raise RuntimeError(_too_small(name, self.shape, kernel, out_sizes))
-    return (*self.shape[:-n], *out_sizes)
 
 
 def _batched(x: Array, n: int) -> Array:
     return x if x.ndim == n + 2 else x[None]
 
 
-def _covered(space: Sizes, out: Sizes, k: Sizes, s: Sizes, p: Sizes, d: Sizes) -> list[Any]:
-    """Padding at both ends of each dimension, so that every window has its elements."""
-    return [
-        (p_, max(p_, (m - 1) * s_ + d_ * (k_ - 1) + 1 - n - p_))
-        for n, m, k_, s_, p_, d_ in zip(space, out, k, s, p, d, strict=True)
-    ]
-
-
 def _seen(x: Array, out: Sizes, k: Sizes, s: Sizes, p: Sizes, d: Sizes, fill: Number) -> Array:
-    edges = _covered(x.shape[2:], out, k, s, p, d)
+    edges = covered(x.shape[2:], out, k, s, p, d)
     whole = np.pad(x, [(0, 0), (0, 0), *edges], constant_values=fill)
     return windows(whole, k, s, (0,) * len(k), d, out)
 
@@ -218,7 +107,7 @@ def _max_pool_rule(n: int) -> Callable[..., Any]:
     ) -> tuple[Geometry, Geometry]:
         k = expanded(kernel_size, n)
         s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
-        shape = _pooled(f"max_pool{n}d", self, k, s, p, d, ceil_mode)
+        shape = pooled(f"max_pool{n}d", self, k, s, p, d, ceil_mode)
         return as_images(shape, self), as_images(shape, self, dtype=dt.int64)
 
     return infer
@@ -271,6 +160,7 @@ def max_pool(n: int, aclnn: object) -> None:
         infer=_max_pool_rule(n),
         cpu=_max_pool_cpu(n),
         aclnn=aclnn,
+        lower=pool_windows.max_pool(n),
         grad={"self": max_grad(n)},
         unsupported={"bool complex": f"max_pool{n}d"},
         autocast="float32 on cpu" if n == 3 else "",
@@ -305,6 +195,7 @@ max_pool(
         "ceil_mode",
         "out",
         "indices",
+        when=pool_windows.on_cann,
     ),
 )
 max_pool(
@@ -317,23 +208,9 @@ max_pool(
         "ceil_mode",
         "out",
         "indices",
+        when=pool_windows.on_cann,
     ),
 )
-
-
-def _counts(
-    space: Sizes, out: Sizes, k: Sizes, s: Sizes, p: Sizes, include: bool, override: int | None
-) -> Array:
-    """What each window's sum is divided by, [*out]."""
-    if override is not None:
-        return np.asarray(float(override))
-    total: Any = np.ones(())
-    for n, m, k_, s_, p_ in zip(space, out, k, s, p, strict=True):
-        start = np.arange(m) * s_ - p_
-        end = np.minimum(start + k_, n + p_)
-        counts = end - start if include else np.minimum(end, n) - np.maximum(start, 0)
-        total = total[..., None] * counts
-    return total
 
 
 def _avg_rule(n: int) -> Callable[..., Any]:
@@ -350,7 +227,7 @@ def _avg_rule(n: int) -> Callable[..., Any]:
             raise RuntimeError("divisor must be not zero")
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
-        shape = _pooled(f"avg_pool{n}d", self, k, s, p, (1,) * n, ceil_mode)
+        shape = pooled(f"avg_pool{n}d", self, k, s, p, (1,) * n, ceil_mode)
         return as_images(shape, self) if n == 2 else self.fresh(shape)
 
     return infer
@@ -373,7 +250,7 @@ def _avg_cpu(n: int) -> Callable[..., Any]:
         x, result = _batched(self, n), out.shape[-n:]
         seen = _seen(x, result, k, s, p, (1,) * n, 0)
         total = seen.sum(axis=tuple(range(2 + n, 2 + 2 * n)), dtype=x.dtype)
-        counts = _counts(x.shape[2:], result, k, s, p, include, override)
+        counts = counts_of(x.shape[2:], result, k, s, p, include, override)
         return (total / counts.astype(x.dtype)).reshape(out.shape)
 
     return run
@@ -393,7 +270,7 @@ def _avg_back(n: int) -> Callable[..., Any]:
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
         g, space = _batched(grad, n), self.shape[-n:]
-        counts = _counts(space, g.shape[2:], k, s, p, include, override).astype(g.dtype)
+        counts = counts_of(space, g.shape[2:], k, s, p, include, override).astype(g.dtype)
         share = g / counts
         parts = np.broadcast_to(share.reshape((*share.shape, *([1] * n))), (*share.shape, *k))
         return scatter_windows(parts, s, p, (1,) * n, k, space).reshape(self.shape)
@@ -436,6 +313,7 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         infer=_avg_rule(n),
         cpu=_avg_cpu(n),
         aclnn=forward,
+        lower=pool_windows.avg_pool(n),
         grad={"self": _adjoint(f"avg_pool{n}d_backward", "self", names)},
         unsupported=lacking(f"avg_pool{n}d"),
         samples=_avg_samples(n),
@@ -449,6 +327,7 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         infer=lambda grad, self, *rest: as_images(self.shape, self) if n == 2 else self.fresh(),
         cpu=_avg_back(n),
         aclnn=backward,
+        lower=pool_windows.avg_pool_back(n),
         grad={"grad_output": _adjoint(f"avg_pool{n}d", "", names), "self": flat},
         unsupported=lacking(f"avg_pool{n}d_backward"),
         tolerance="accumulated",
@@ -486,7 +365,8 @@ def _adjoint(name: str, more: str, settings: str) -> Any:
 def _avg_aclnn(name: str, n: int, *lead: str, cube: bool) -> Any:
     divisor = lambda a: a["divisor_override"] or 0  # noqa: E731
     tail = ("mean_math_type", "out") if cube else ("out",)
-    return call(name, *lead, *_geometry_args(n), "ceil_mode", "count_include_pad", divisor, *tail)
+    settings = (*_geometry_args(n), "ceil_mode", "count_include_pad", divisor)
+    return call(name, *lead, *settings, *tail, when=pool_windows.on_cann)
 
 
 avg_pool(

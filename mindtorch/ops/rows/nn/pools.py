@@ -12,7 +12,7 @@ from ...rules import as_images
 from ...sizes import _list_with_default, _ntuple
 from ...words import *
 from .adaptive_pool import refuse_empty
-from .pool import extent_of
+from .pool_sizes import extent_of
 from .shuffle import in_format_of
 
 # One size for all dimensions of space, or one for each.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ...complex_parts import below_double
 from ...limits import converted
 from ...rules import as_images
 from ...words import *
 from .conv import scatter_windows, windows
-from .pool import expanded
+from .pool_sizes import expanded
+from .pool_windows import columns, from_columns
 
 Sizes = tuple[int, ...]
 
@@ -193,7 +195,10 @@ op(
     " -> Tensor",
     infer=_im2col_rule,
     cpu=_im2col,
-    aclnn=call("aclnnIm2col", "self", *(_pair(name) for name in _BLOCKS), "out"),
+    aclnn=call(
+        "aclnnIm2col", "self", *(_pair(name) for name in _BLOCKS), "out", when=below_double("self")
+    ),
+    lower=columns,
     grad={
         "self": lambda grad, self_geom, kernel_size, dilation, padding, stride: aten.col2im(
             grad, tuple(self_geom.shape[-2:]), kernel_size, dilation, padding, stride
@@ -219,7 +224,9 @@ op(
         _pair("output_size"),
         *(_pair(name) for name in _BLOCKS),
         "out",
+        when=below_double("self"),
     ),
+    lower=from_columns,
     grad={
         "self": lambda grad, kernel_size, dilation, padding, stride: aten.im2col(
             grad, kernel_size, dilation, padding, stride

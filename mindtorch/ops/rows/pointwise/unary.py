@@ -648,6 +648,9 @@ def _nan_to_num(x: Array, nan: float | None, posinf: float | None, neginf: float
 def _nan_to_num_lower(
     self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
+    if self.is_complex():
+        parts = aten.view_as_real(aten.resolve_conj(self))
+        return aten.view_as_complex(_nan_to_num_lower(parts, nan, posinf, neginf))
     limits: Any = finfo(self.dtype)
     high, low = (limits.max if posinf is None else posinf, limits.min if neginf is None else neginf)
     result = aten.masked_fill(self, aten.isnan(self), nan or 0.0)
@@ -668,7 +671,7 @@ op(
         lambda a: _bound(a, "neginf"),
         "out",
         # The bounds travel as float, which does not hold float64's.
-        when=lambda a: a["self"].dtype is not float64,
+        when=below_double("self"),
     ),
     lower=_nan_to_num_lower,
     grad={"self": lambda grad, self: grad * aten.to(aten.isfinite(self), grad.dtype)},

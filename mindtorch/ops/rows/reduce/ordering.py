@@ -230,10 +230,10 @@ def _sort(self: Array, dim: int, descending: bool, stable: bool | None) -> tuple
 
 
 def _sorts(args: dict[str, Any]) -> bool:
-    """Whether CANN's Sort is called: not of nothing, nor of float64 that need not stay in order,
-    which its document does not list, while that of aclnnTopk does."""
+    """Whether CANN's Sort is called: not of nothing, nor of float64, which its document does not
+    list, while that of aclnnTopk does."""
     self = args["self"]
-    return bool(self.numel) and (self.dtype is not dt.float64 or bool(args["stable"]))
+    return bool(self.numel) and self.dtype is not dt.float64
 
 
 def _sort_otherwise(
@@ -243,7 +243,14 @@ def _sort_otherwise(
         return aten.clone(self), aten.to(self, dt.int64)
     size = self.shape[dim] if self.ndim else 1
     values, indices = aten.topk(self, size, dim, descending)
-    return values, indices
+    if not stable or size < 2:
+        return values, indices
+    # Equals in the order of their places: whole numbers, which are sorted without moving groups.
+    after, before = aten.narrow(values, dim, 1, size - 1), aten.narrow(values, dim, 0, size - 1)
+    differ = aten.logical_and(after != before, aten.logical_or(after == after, before == before))
+    first = aten.zeros_like(aten.narrow(indices, dim, 0, 1))
+    groups = aten.cumsum(aten.cat([first, aten.to(differ, dt.int64)], dim), dim) * size
+    return values, aten.sort(groups + indices, dim)[0] - groups
 
 
 op(
