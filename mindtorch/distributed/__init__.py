@@ -53,7 +53,15 @@ from ._points import (
     send,
     send_object_list,
 )
-from ._store import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
+from ._store import (
+    DistStoreError,
+    FileStore,
+    HashStore,
+    PrefixStore,
+    QueueEmptyError,
+    Store,
+    TCPStore,
+)
 
 __all__ = [
     "Backend",
@@ -71,6 +79,7 @@ __all__ = [
     "P2POp",
     "PrefixStore",
     "ProcessGroup",
+    "QueueEmptyError",
     "ReduceOp",
     "Store",
     "TCPStore",

@@ -130,6 +130,11 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     there for who receives."""
     if not p2p_op_list:
         raise IndexError("list index out of range")
+    if not all(isinstance(one, P2POp) for one in p2p_op_list):
+        raise ValueError(
+            "Invalid ``p2p_op_list``. Each op is expected to to be of type"
+            " ``torch.distributed.P2POp``."
+        )
     ordered = sorted(p2p_op_list, key=lambda one: one.op is irecv)
     groups: dict[ProcessGroup, list[P2POp]] = {}
     begun: list[Work | None] = []

@@ -12,6 +12,7 @@ import struct
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, BinaryIO
@@ -20,11 +21,16 @@ from ._mesh import DistributedError
 
 _POLL_SECONDS = 0.01
 # What changes the values of a store, of what is asked of it.
-_CHANGES = frozenset(("set", "add", "append", "compare_set", "delete_key"))
+_CHANGES = frozenset(("set", "add", "append", "compare_set", "delete_key", "queue_push",
+                      "queue_pop"))  # fmt: skip
 
 
 class DistStoreError(DistributedError):
     """A key that nobody set in time, or a store that is not reached."""
+
+
+class QueueEmptyError(DistStoreError):
+    """A value was asked of a queue that has none."""
 
 
 class _SharedValues:
@@ -32,6 +38,7 @@ class _SharedValues:
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
+        self.queues: dict[str, deque[bytes]] = {}
         self.lock = threading.RLock()
 
     def set(self, key: str, value: bytes) -> None:
@@ -50,6 +57,18 @@ class _SharedValues:
     def append(self, key: str, value: bytes) -> None:
         with self.lock:
             self.set(key, self.values.get(key, b"") + value)
+
+    def queue_push(self, key: str, value: bytes) -> None:
+        with self.lock:
+            self.queues.setdefault(key, deque()).append(value)
+
+    def queue_pop(self, key: str) -> bytes | None:
+        with self.lock:
+            queue = self.queues.get(key)
+            return queue.popleft() if queue else None
+
+    def queue_len(self, key: str) -> int:
+        return len(self.queues.get(key, ()))
 
     def compare_set(self, key: str, expected: bytes, desired: bytes) -> bytes:
         with self.lock:
@@ -87,8 +106,20 @@ class Store:
         """How long `get` and `wait` wait for a key."""
         self.timeout = timeout
 
+    def _refuse(self, name: str, kinds: str, result: str, *args: Any) -> None:
+        """TypeError in torch's words."""
+        home = "torch._C._distributed_c10d"
+        shown_as = f"<{home}.{type(self).__name__} object at {id(self):#x}>"
+        raise TypeError(
+            f"{name}(): incompatible function arguments. The following argument types are"
+            f" supported:\n    1. (self: {home}.Store, {kinds}) -> {result}\n\nInvoked with:"
+            f" {', '.join([shown_as, *map(repr, args)])}"
+        )
+
     def set(self, key: str, value: str | bytes) -> None:
-        """Keep a value."""
+        """Keep a value; TypeError unless key and value are texts."""
+        if not isinstance(key, str) or not isinstance(value, str | bytes):
+            self._refuse("set", "arg0: str, arg1: str", "None", key, value)
         self._call("set", key, _as_bytes(value))
 
     def get(self, key: str) -> bytes:
@@ -98,7 +129,10 @@ class Store:
         return value
 
     def add(self, key: str, amount: int) -> int:
-        """Count up; a key that nobody has set begins at 0."""
+        """Count up; a key that nobody has set begins at 0; TypeError for no number."""
+        if not isinstance(key, str) or not hasattr(amount, "__index__"):
+            number = "typing.SupportsInt | typing.SupportsIndex"
+            self._refuse("add", f"arg0: str, arg1: {number}", "int", key, amount)
         total: int = self._call("add", key, int(amount))
         return total
 
@@ -150,6 +184,28 @@ class Store:
         """The keys that are set."""
         return list(self._call("list_keys"))
 
+    def queue_push(self, key: str, value: str | bytes) -> None:
+        """Put a value at a queue's end."""
+        self._call("queue_push", key, _as_bytes(value))
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        """A queue's first value; QueueEmptyError where it has none, after a while with `block`."""
+        deadline = time.monotonic() + self.timeout.total_seconds()
+        while (value := self._call("queue_pop", key)) is None:
+            if not block or time.monotonic() > deadline:
+                raise QueueEmptyError("queue is empty")
+            time.sleep(_POLL_SECONDS)
+        popped: bytes = value
+        return popped
+
+    def queue_len(self, key: str) -> int:
+        """How many values a queue has."""
+        return int(self._call("queue_len", key))
+
+    def clone(self) -> Store:
+        """Another store of the same values."""
+        raise NotImplementedError(f"{type(self).__name__} has no clone")
+
     def has_extended_api(self) -> bool:
         """Whether `append`, `multi_get` and `multi_set` are one request each in torch."""
         return True
@@ -164,6 +220,11 @@ class HashStore(Store):
     def _call(self, name: str, *args: Any) -> Any:
         return getattr(self._table, name)(*args)
 
+    def clone(self) -> HashStore:
+        store = HashStore()
+        store._table, store.timeout = self._table, self.timeout
+        return store
+
     def _too_late(self, keys: Sequence[str], limit: timedelta) -> Exception:
         return DistStoreError("Wait timeout")
 
@@ -174,6 +235,9 @@ class PrefixStore(Store):
     def __init__(self, prefix: str, store: Store) -> None:
         self.prefix, self.underlying_store = prefix, store
         self.timeout = store.timeout
+
+    def clone(self) -> PrefixStore:
+        return PrefixStore(self.prefix, self.underlying_store.clone())
 
     def _call(self, name: str, *args: Any) -> Any:
         key, *rest = args or (None,)
@@ -211,6 +275,18 @@ class FileStore(Store):
                 file.flush()
             self._read = file.tell()
         return result
+
+    def get(self, key: str) -> bytes:
+        """A value; RuntimeError where nobody sets it in time."""
+        try:
+            return super().get(key)
+        except RuntimeError:
+            waited = int(self.timeout.total_seconds() * 1000)
+            text = f"Timeout waiting for key: {key} after {waited} ms"
+            raise RuntimeError(text) from None
+
+    def clone(self) -> FileStore:
+        return FileStore(self.path, self._world_size)
 
     def delete_key(self, key: str) -> bool:
         """True, as torch's store of a file says of keys that were never there too."""
@@ -261,6 +337,11 @@ class TCPStore(Store):
                     )
                 time.sleep(_POLL_SECONDS)
 
+    libuvBackend = True  # noqa: N815 - torch's name
+
+    def clone(self) -> TCPStore:
+        return TCPStore(self.host, self.port, timeout=self.timeout, wait_for_workers=False)
+
     def _connected(self) -> socket.socket:
         deadline = time.monotonic() + self.timeout.total_seconds()
         while True:
@@ -268,9 +349,10 @@ class TCPStore(Store):
                 return socket.create_connection((self.host, self.port), timeout=5)
             except OSError as error:
                 if time.monotonic() > deadline:
-                    raise DistStoreError(
-                        f"The client socket has failed to connect to {self.host}:{self.port}"
-                        f" ({error}); is the process with is_master there?"
+                    waited = int(self.timeout.total_seconds() * 1000)
+                    raise DistributedError(
+                        f"The client socket has timed out after {waited}ms while trying to connect"
+                        f" to ({self.host}, {self.port})."
                     ) from error
                 time.sleep(_POLL_SECONDS)
 

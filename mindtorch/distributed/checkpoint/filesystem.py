@@ -191,7 +191,7 @@ class FileSystemWriter(BlockingAsyncStager, StorageWriter):
             self.path = self.fs.init_path(checkpoint_id)
         self.save_id = str(uuid.uuid4())
 
-    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+    def set_up_storage_writer(self, is_coordinator: bool, *args: object, **kwargs: Any) -> None:
         self.rank = kwargs.get("rank")
         self.use_collectives = kwargs.get("use_collectives", True)
 
@@ -323,7 +323,7 @@ class FileSystemReader(StorageReader):
             self.path = self.fs.init_path(checkpoint_id)
         self.load_id = str(uuid.uuid4())
 
-    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+    def read_metadata(self, *args: object, **kwargs: Any) -> Metadata:
         path = self.fs.concat_path(self.path, _metadata_name(kwargs.get("rank")))
         with self.fs.create_stream(path, "rb") as stream:
             metadata: Metadata = _MetadataReader(stream).load()
@@ -334,7 +334,7 @@ class FileSystemReader(StorageReader):
         return metadata
 
     def set_up_storage_reader(
-        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
+        self, metadata: Metadata, is_coordinator: bool, *args: object, **kwargs: Any
     ) -> None:
         self.storage_data = metadata.storage_data
         self.rank = kwargs.get("rank")

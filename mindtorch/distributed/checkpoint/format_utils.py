@@ -31,7 +31,7 @@ class BroadcastingTorchSaveReader(StorageReader):
     def __init__(self, checkpoint_id: Place | None = None, coordinator_rank: int = 0) -> None:
         self.checkpoint_id, self.coordinator_rank = checkpoint_id, coordinator_rank
 
-    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+    def read_metadata(self, *args: object, **kwargs: Any) -> Metadata:
         return Metadata({})
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
@@ -64,7 +64,7 @@ class BroadcastingTorchSaveReader(StorageReader):
         return done
 
     def set_up_storage_reader(
-        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
+        self, metadata: Metadata, is_coordinator: bool, *args: object, **kwargs: Any
     ) -> None:
         self.is_coordinator = is_coordinator
         if is_initialized() and is_coordinator != (get_rank() == self.coordinator_rank):

@@ -32,7 +32,7 @@ class StorageWriter(ABC):
         """Begin a save, to another place where one is named."""
 
     @abstractmethod
-    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+    def set_up_storage_writer(self, is_coordinator: bool, *args: object, **kwargs: Any) -> None:
         """Begin in this process."""
 
     @abstractmethod
@@ -69,12 +69,12 @@ class StorageReader(ABC):
         """Begin a load, from another place where one is named."""
 
     @abstractmethod
-    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+    def read_metadata(self, *args: object, **kwargs: Any) -> Metadata:
         """What the checkpoint holds."""
 
     @abstractmethod
     def set_up_storage_reader(
-        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
+        self, metadata: Metadata, is_coordinator: bool, *args: object, **kwargs: Any
     ) -> None:
         """Begin in this process."""
 

@@ -7,7 +7,8 @@ it fetches by collectives.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, NamedTuple, cast
 
@@ -319,6 +320,16 @@ def _as_distributed(func: object, value: Tensor, mesh: DeviceMesh) -> DTensor:
 
 
 _IMPLICIT: list[bool] = []  # one for each `implicit_replication` that is open
+
+
+@contextmanager
+def implicit_replication() -> Iterator[None]:
+    """Inside, plain tensors among an operator's arguments count as copies."""
+    _IMPLICIT.append(True)
+    try:
+        yield
+    finally:
+        _IMPLICIT.pop()
 
 
 def _computed(func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> object:

@@ -83,6 +83,7 @@ class DistributedDataParallel(Module):
         self._bucket_of = {id(p): i for i, bucket in enumerate(self._buckets) for p in bucket}
         self._waiting: list[set[int]] = []
         self._next = len(self._buckets)
+        self._begun = False  # whether gradients arrived since the last forward
         for parameter in learned:
             parameter.register_post_accumulate_grad_hook(self._arrived)
 
@@ -207,7 +208,7 @@ class DistributedDataParallel(Module):
         )  # fmt: skip
 
     def _require_finished(self) -> None:
-        if self._next < len(self._buckets):
+        if self._next < len(self._buckets) and self._begun:
             left = {number for numbers in self._waiting for number in numbers}
             self._next = len(self._buckets)
             raise RuntimeError(self._unfinished(left))
@@ -242,8 +243,8 @@ class DistributedDataParallel(Module):
     def _begin(self, output: Any) -> None:
         """Wait for the gradient of every parameter; those that take no part get zeros."""
         self._waiting = [{id(p) for p in bucket} for bucket in self._buckets]
-        self._next = 0
-        if not self.find_unused_parameters:
+        self._next, self._begun = 0, False
+        if not (self.find_unused_parameters or self.static_graph):
             return
         used = _reached(output)
         for bucket in self._buckets:
@@ -255,6 +256,7 @@ class DistributedDataParallel(Module):
         """A gradient is complete: send its bucket, and those that wait behind it."""
         if self._next >= len(self._buckets) or not self.require_backward_grad_sync:
             return
+        self._begun = True
         self._waiting[self._bucket_of[id(parameter)]].discard(id(parameter))
         while self._next < len(self._buckets) and not self._waiting[self._next]:
             self._average(self._buckets[self._next])
@@ -324,7 +326,7 @@ class DistributedDataParallel(Module):
         """Parameters that took part on no rank: their gradients stay None, as in torch."""
         import mindtorch.distributed as dist
 
-        if not self.find_unused_parameters:
+        if not (self.find_unused_parameters or self.static_graph):
             return []
         flags = [float(p.grad is not None) for p in bucket]
         ranks = mindtorch.tensor(flags, device=bucket[0].device)

@@ -1,6 +1,7 @@
 """What a rank of a group of three prints, in mindtorch or (`LIBRARY=torch`) in torch with gloo."""
 
 import json
+import math
 import os
 import warnings
 
@@ -8,28 +9,34 @@ if os.environ.get("LIBRARY") == "torch":
     import torch
     import torch.distributed as dist
     from torch import nn
+    from torch.distributed import _functional_collectives as collected
     from torch.distributed.algorithms.join import Join
     from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from torch.distributed.nn import functional as flows
     from torch.distributed.optim import ZeroRedundancyOptimizer
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
         RowwiseParallel,
         SequenceParallel,
+        loss_parallel,
         parallelize_module,
     )  # fmt: skip
 else:
     import mindtorch as torch
     import mindtorch.distributed as dist
     from mindtorch import nn
+    from mindtorch.distributed import _functional_collectives as collected
     from mindtorch.distributed.algorithms.join import Join
     from mindtorch.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from mindtorch.distributed.nn import functional as flows
     from mindtorch.distributed.optim import ZeroRedundancyOptimizer
     from mindtorch.distributed.tensor import Replicate, Shard, distribute_tensor
     from mindtorch.distributed.tensor.parallel import (
         ColwiseParallel,
         RowwiseParallel,
         SequenceParallel,
+        loss_parallel,
         parallelize_module,
     )  # fmt: skip
 
@@ -221,6 +228,47 @@ def meshes(rank, size, group):
         tell(f"mesh {name}", call)
 
 
+def flowing(rank, size, group):
+    """Collectives through which gradients flow, and those that give new tensors."""
+    group = dist.group.WORLD
+
+    def graded(name, call, *shape):
+        x = ((torch.arange(12.0)[: math.prod(shape)] + 1) * (rank + 1)).view(shape)
+        x.requires_grad_()
+
+        def both():
+            y = call(x)
+            each = y if isinstance(y, tuple) else (y,)
+            sum((t * t * (rank + 2)).sum() for t in each).backward()
+            return each, x.grad
+
+        tell(f"{name} flows", both)
+
+    several = [[1, 0, 1], [2, 1, 0], [0, 1, 2]]
+    graded("all_reduce", flows.all_reduce, 2)
+    graded("all_reduce MAX", lambda x: flows.all_reduce(x, dist.ReduceOp.MAX), 2)
+    graded("all_gather", flows.all_gather, 2)
+    graded("broadcast", lambda x: flows.broadcast(x * 1, 1), 2)
+    graded("reduce_scatter", lambda x: flows.reduce_scatter(torch.zeros(2), list(x)), size, 2)
+    graded("gather", lambda x: flows.gather(x, 1), 2)
+    graded("scatter", lambda x: flows.scatter([x, x * 2, x * 3], 0), 2)
+    graded("all_to_all", lambda x: flows.all_to_all(
+        [torch.zeros(2) for _ in range(size)], [x, x * 2, x * 3]), 2)  # fmt: skip
+    graded("all_to_all_single", lambda x: flows.all_to_all_single(
+        torch.zeros(sum(r[rank] for r in several), 2), x, [r[rank] for r in several],
+        several[rank]), sum(several[rank]), 2)  # fmt: skip
+    ranks, t = list(range(size)), torch.arange(6.0) + rank
+    for name, call in {
+        "all_reduce": lambda: collected.all_reduce(t, "sum", ranks),
+        "all_gather_tensor": lambda: collected.all_gather_tensor(t.view(2, 3), 1, group),
+        "reduce_scatter_tensor": lambda: collected.reduce_scatter_tensor(t, "sum", 0, group),
+        "all_to_all_single": lambda: collected.all_to_all_single(t, None, None, group),
+        "broadcast": lambda: collected.broadcast(t, 1, group),
+        "permute_tensor": lambda: collected.permute_tensor(t, [1, 2, 0], group),
+    }.items():
+        tell(f"{name} gives", lambda call=call: call() + 0)
+
+
 def refused(rank, size, group):
     t = torch.ones(2)
     tell("rank out of range", lambda: dist.broadcast(t, 7))
@@ -261,6 +309,7 @@ def training(rank, size, group):
             optimizer.step()
             optimizer.zero_grad()
             losses.append(round(loss.item(), 5))
+            model(x)  # a forward without a backward is none of the reducer's
         mean = model.module[1].running_mean
         told[f"DDP {label}"] = [
             losses,
@@ -322,6 +371,13 @@ def spread(rank, size, group):
             # torch refuses the first, and of a part without elements has no largest: others wait.
             if (rows, name) != (5, "view") and (placement, name) != (Shard(1), "max"):
                 tell(f"{name} of {placement} {rows}", call)
+    logits = distribute_tensor(torch.arange(18.0).view(3, 6) % 5, mesh, [Shard(1)])
+    logits.requires_grad_()
+    with loss_parallel():
+        loss = nn.functional.cross_entropy(logits, torch.tensor([0, 3, 2]))
+        loss.backward()
+    both = loss.full_tensor(), logits.grad.full_tensor().flatten()
+    told["loss_parallel"] = [round(both[0].item(), 4), [round(v, 4) for v in both[1].tolist()]]
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3), nn.LayerNorm(3))
     with torch.no_grad():
@@ -350,6 +406,7 @@ if __name__ == "__main__":
         groups,
         meshes,
         spread,
+        flowing,
         refused,
         training,
         joined,

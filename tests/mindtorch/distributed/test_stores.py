@@ -49,6 +49,17 @@ def _of_two_ends(lib, kind, folder):
         one.append("q", "x")
         one.multi_set(["u", "v"], ["1", "2"])
         yield other.get("q"), other.multi_get(["u", "v"])
+        one.queue_push("w", "x")
+        one.queue_push("w", "y")
+        yield one.queue_len("w"), one.queue_pop("w"), one.queue_pop("w"), one.queue_len("w")
+        copy = one.clone()
+        copy.set("c", "z")
+        yield other.get("c")
+    for wrong in (lambda: one.set(3, "a"), lambda: one.set("a", 3), lambda: one.add("a", "x")):
+        try:
+            wrong()
+        except TypeError as error:
+            yield str(error).partition("Invoked")[0]
     for late in (one, prefixed):
         try:
             late.wait(["never"], timedelta(milliseconds=100))

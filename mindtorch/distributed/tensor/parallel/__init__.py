@@ -1,6 +1,7 @@
 """torch.distributed.tensor.parallel: modules whose parameters lie over a mesh."""
 
 from .api import parallelize_module
+from .loss import loss_parallel
 from .style import (
     ColwiseParallel,
     ParallelStyle,
@@ -13,5 +14,6 @@ from .style import (
 
 __all__ = [
     "ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleInputOutput",
-    "PrepareModuleOutput", "RowwiseParallel", "SequenceParallel", "parallelize_module",
+    "PrepareModuleOutput", "RowwiseParallel", "SequenceParallel", "loss_parallel",
+    "parallelize_module",
 ]  # fmt: skip
