@@ -160,7 +160,7 @@ def _index(index: int) -> int:
 
 
 # What names a device: one, its text, or the index of an npu.
-DeviceLike: TypeAlias = "device | str | int"
+DeviceLike: TypeAlias = device | str | int
 
 
 def resolve(value: DeviceLike | None) -> device:

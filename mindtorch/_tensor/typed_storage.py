@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -15,11 +15,8 @@ from .device import device as Device
 from .dtype import dtype as Dtype
 from .dtype import get_default_dtype as default_dtype
 from .storage import Storage
-from .types import Array
+from .types import Array, Self
 from .untyped_storage import UntypedStorage, listing
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _FORMS = (

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import mindtorch
 from mindtorch import nn
 
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from .._tensor.types import Self
 from ..utils._pytree import tree_map_only
 from . import get_world_size, init_process_group, is_initialized
 from .device_mesh import DeviceMesh, init_device_mesh
 from .tensor._api import DTensor, DTensorSpec, distribute_tensor
 from .tensor._redistribute import Placements, redistributed
 from .tensor.placement_types import Partial, Placement, Replicate, Shard
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _STATE = "_fully_shard_state"
 

@@ -79,7 +79,11 @@ class Adam(Optimizer):
             square = largest.copy_(mindtorch.maximum(largest, square))
         root = (1 - beta2**step) ** 0.5
         denominator = (square.sqrt() / root).add_(group["eps"])
-        p.addcdiv_(mean, denominator, value=-float(lr) / (1 - beta1**step))
+        rate = lr / (1 - beta1**step)
+        if isinstance(lr, Tensor) and lr.requires_grad:  # and gets a gradient
+            p.addcdiv_(mean, denominator / -rate)
+        else:
+            p.addcdiv_(mean, denominator, value=-float(rate))
 
 
 class AdamW(Adam):

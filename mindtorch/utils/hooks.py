@@ -3,13 +3,13 @@ backward hooks on; refuses hook policy."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import mindtorch
 
 from .._autograd.handles import RemovableHandle
+from .._compat.warn_once import warn
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
@@ -24,11 +24,10 @@ def warn_if_has_hooks(tensor: mindtorch.Tensor) -> None:
     """Warn of each hook of a tensor that saving it loses."""
     for hook in (tensor._backward_hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
+            warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected,"
                 " you can decorate the function with @torch.utils.hooks.unserializable_hook to"
                 " suppress this warning",
-                stacklevel=2,
             )
 
 
@@ -79,12 +78,11 @@ class BackwardHook:
         return tuple(grads[i] for i in index)
 
     def _run_without_input(self) -> None:
-        warnings.warn(
+        warn(
             "Full backward hook is firing when gradients are computed with respect to module"
             " outputs since no inputs require gradients. See"
             " https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
             "#torch.nn.Module.register_full_backward_hook for more details.",
-            stacklevel=5,
         )
         for hook in self.user_hooks:
             got = hook(self.module, (None,) * self.n_inputs, self.grad_outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mindtorch
 
@@ -14,10 +14,8 @@ from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.dtype import of_python
 from ..._tensor.tensor import Tensor
+from ..._tensor.types import Self
 from ..parameter import Parameter
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 TensorFn = Callable[[Any], Any]
 

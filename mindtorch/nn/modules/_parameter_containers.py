@@ -5,15 +5,13 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._functional.queries import typename
 from ..._tensor.tensor import Tensor
+from ..._tensor.types import Self
 from ..parameter import Parameter
 from .module import Module
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["ParameterDict", "ParameterList"]
 

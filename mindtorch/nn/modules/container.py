@@ -7,15 +7,13 @@ import operator
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._compat.method_names import written_out
 from ..._tensor.tensor import Tensor
+from ..._tensor.types import Self
 from ._parameter_containers import ParameterDict, ParameterList
 from .module import Module, _indented
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._functional.queries import typename
 from ..._tensor.tensor import Tensor
+from ..._tensor.types import Self
 from ..parameter import Buffer, Parameter
 from ._conversion import Conversion
 from ._hooks import (  # noqa: F401 - libraries look them up here
@@ -34,9 +35,6 @@ from ._hooks import (  # noqa: F401 - libraries look them up here
 )
 from ._state_dict import StateDict, _IncompatibleKeys
 from ._traversal import Traversal
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = [
     "Module",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mindtorch
 
 from ..._compat.method_names import written_out
@@ -11,13 +9,11 @@ from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
+from ..._tensor.types import Self
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .module import Module
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

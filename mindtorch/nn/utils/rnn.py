@@ -156,7 +156,7 @@ def pack_padded_sequence(
         )
     steps = input.transpose(0, 1) if batch_first else input
     counts = [sum(size > t for size in sizes) for t in range(sizes[0])]
-    data = mindtorch.cat([steps[t][:n] for t, n in enumerate(counts)])
+    data = mindtorch.cat([steps[t][:n] for t, n in enumerate(counts[: len(steps)])])
     return PackedSequence(data, mindtorch.tensor(counts, device="cpu"), order, None)
 
 

@@ -340,8 +340,10 @@ def huber_loss(
         return _pointwise("huber_loss", input, target, reduction, delta)
     input, target = _matched(input, target)
     d = (input - target).abs()
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
     loss = aten.where(d < delta, 0.5 * d * d, delta * (d - 0.5 * delta))
-    return _weighted(loss, weight, reduction)
+    return reduced(loss * weight, reduction)
 
 
 @composite(

@@ -384,6 +384,15 @@ class _Between(Pointwise):
         return super().__call__(*args)
 
 
+def _by_a_tensor(args: Sequence[Any]) -> bool:
+    """Whether a call of lerp gets as far as the kernel that takes a number."""
+    return isinstance(args[2], Geometry) or args[0].dtype is not args[1].dtype
+
+
+def _by_a_number(args: Sequence[Any]) -> bool:
+    return not isinstance(args[2], Geometry) or not args[2].ndim or len({a.dtype for a in args}) > 1
+
+
 _halves_and_float = in_dtypes("out", *SHORT_FLOATS)
 
 
@@ -411,7 +420,10 @@ op(
         "end": lambda grad, weight: grad * _conjugate(weight),
         "weight": lambda grad, self, end: grad * aten.conj_of(end - self),
     },
-    unsupported={"bool whole": kernel("lerp_kernel_scalar", first=True)},
+    unsupported={
+        "bool whole": kernel("lerp_kernel_scalar", first=True, unless=_by_a_tensor),
+        "whole bool": kernel("lerp_kernel_tensor", first=True, unless=_by_a_number),
+    },
     samples=lambda: [
         *(Sample((Arg((3, 4), d), Arg((4,), d), 0.3)) for d in ("float32", "float64")),
         Sample((Arg((3, 4)), Arg((3, 4)), Arg((4,), "float32", 0, 1))),
