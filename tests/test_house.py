@@ -49,9 +49,9 @@ MOST_FEELINGS_OF_MODULES = 0
 ONE_NAME = frozenset((
     "Attribute", "Buffer", "ChannelShuffle", "Conv1d", "Conv2d", "Conv3d", "DispatchKey",
     "Dropout", "Event", "Format", "GRU", "GRUCell", "GradScaler", "Graph", "Identity", "LSTM",
-    "LSTMCell", "Linear", "LinearReLU", "Lock", "Node", "Partition", "ProfilerActivity", "RNNBase",
-    "RNNCell", "RNNCellBase", "Stream", "StreamContext", "Tensor", "Transformer", "_ConvNd",
-    "autocast", "device", "profile",
+    "LSTMCell", "Linear", "LinearReLU", "Lock", "Node", "Partition", "PassManager",
+    "ProfilerActivity", "RNNBase", "RNNCell", "RNNCellBase", "Stream", "StreamContext", "Tensor",
+    "TensorType", "Transformer", "_ConvNd", "autocast", "device", "profile",
 ))  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 @decomposes("matmul", COMPOSITE)
-def _matmul(x: Tensor, other: Tensor) -> Any:
+def _matmul(x: Tensor, other: Tensor) -> object:
     names = {(2, 2): "mm", (2, 1): "mv", (1, 1): "dot", (3, 3): "bmm"}
     name = names.get((x.dim(), other.dim()))
     if name is not None:
@@ -46,7 +46,7 @@ def _conv(count: int) -> Rule:
     def conv(
         x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (),
         padding: Sizes = (), dilation: Sizes = (), groups: int = 1,
-    ) -> Any:  # fmt: skip
+    ) -> object:  # fmt: skip
         ones, zeros = [1] * count, [0] * count
         sizes = list(stride) or ones, list(padding) or zeros, list(dilation) or ones
         return put(ATEN.convolution.default, x, weight, bias, *sizes, False, zeros, groups)
@@ -68,7 +68,7 @@ COMPOSITE.update(softmax=_softmax("_softmax"), log_softmax=_softmax("_log_softma
 def _layer_norm(
     x: Tensor, shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn: bool = True,
-) -> Any:  # fmt: skip
+) -> object:  # fmt: skip
     return put(ATEN.native_layer_norm.default, x, list(shape), weight, bias, eps)[0]
 
 
@@ -76,25 +76,25 @@ def _layer_norm(
 def _group_norm(
     x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn: bool = True,
-) -> Any:  # fmt: skip
+) -> object:  # fmt: skip
     sizes = x.shape[0], x.shape[1], prod(x.shape[2:])
     return put(ATEN.native_group_norm.default, x, weight, bias, *sizes, groups, eps)[0]
 
 
 @decomposes("max_pool2d", COMPOSITE)
-def _max_pool2d(x: Tensor, *args: object, **kwargs: Any) -> Any:
+def _max_pool2d(x: Tensor, *args: object, **kwargs: Any) -> object:
     return put(ATEN.max_pool2d_with_indices.default, x, *args, **kwargs)[0]
 
 
 @decomposes("dropout", COMPOSITE)
-def _dropout(x: Tensor, p: float, train: bool) -> Any:
+def _dropout(x: Tensor, p: float, train: bool) -> object:
     if not train:
         return ATEN.clone.default(x)
     return put(ATEN.native_dropout.default, x, p, True)[0]
 
 
 @decomposes("adaptive_avg_pool2d", COMPOSITE)
-def _adaptive_avg_pool2d(x: Tensor, size: Sizes) -> Any:
+def _adaptive_avg_pool2d(x: Tensor, size: Sizes) -> object:
     if list(size) == [1, 1]:
         return ATEN.mean.dim(x, [-1, -2], True)
     return put(ATEN._adaptive_avg_pool2d.default, x, list(size))
@@ -104,7 +104,7 @@ def _adaptive_avg_pool2d(x: Tensor, size: Sizes) -> Any:
 def _cross_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1,
     ignored: int = -100, smoothing: float = 0.0,
-) -> Any:  # fmt: skip
+) -> object:  # fmt: skip
     if smoothing or target.is_floating_point() or x.dim() > 2 or weight is not None:
         return NotImplemented
     logs = put(ATEN._log_softmax.default, x, x.dim() - 1, False)
@@ -112,7 +112,7 @@ def _cross_entropy(
 
 
 @decomposes("l1_loss", COMPOSITE)
-def _l1_loss(x: Tensor, target: Tensor, reduction: int = 1) -> Any:
+def _l1_loss(x: Tensor, target: Tensor, reduction: int = 1) -> object:
     return reduced((x - target).abs(), reduction)
 
 
@@ -123,7 +123,7 @@ def _broadcast(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 @decomposes("pad", COMPOSITE)
-def _pad(x: Tensor, sizes: Sizes, mode: str = "constant", value: float | None = None) -> Any:
+def _pad(x: Tensor, sizes: Sizes, mode: str = "constant", value: float | None = None) -> object:
     if mode != "constant":
         return NotImplemented
     return put(ATEN.constant_pad_nd.default, x, list(sizes), value or 0.0)
@@ -139,8 +139,8 @@ def reduced(loss: Tensor, reduction: int) -> Tensor:
 @decomposes("scaled_dot_product_attention", COMPOSITE)
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, p: float = 0.0,
-    is_causal: bool = False, **options: Any,
-) -> Any:  # fmt: skip
+    is_causal: bool = False, **options: object,
+) -> object:  # fmt: skip
     if mask is not None or p or is_causal or options or query.dim() != 4:
         return NotImplemented
     scale = sqrt(1 / sqrt(query.shape[-1]))
@@ -185,7 +185,7 @@ COMPOSITE.update(
 def _batch_norm(
     r: CoreRecorder, x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor,
     var: Tensor, training: bool, momentum: float, eps: float, cudnn: bool = False,
-) -> Any:  # fmt: skip
+) -> object:  # fmt: skip
     if not training:
         function = ATEN._native_batch_norm_legit_no_training.default
         return put(function, x, weight, bias, mean, var, momentum, eps)[0]
@@ -234,7 +234,9 @@ CoreRecorder.always = {
 }  # fmt: skip
 
 
-def full_of(size: Sizes, value: object, like: Tensor | None = None, dtype: Any = None) -> Any:
+def full_of(
+    size: Sizes, value: object, like: Tensor | None = None, dtype: Dtype | None = None
+) -> Any:
     """A tensor of one number, as core programs make it; without dtype and device those of `like`,
     or the defaults."""
     kind: Dtype = dtype or (like.dtype if like is not None else mindtorch.get_default_dtype())

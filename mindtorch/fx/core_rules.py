@@ -8,6 +8,7 @@ from typing import Any
 
 import mindtorch
 
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from .composite_rules import full_of, reduced
 from .decompositions import ATEN, CORE, OTHER, Rule, decomposes, put
@@ -18,7 +19,7 @@ other: Callable[[str], Callable[[Rule], Rule]] = lambda names: decomposes(names,
 
 
 def _factory(value: int) -> Rule:
-    def full(size: Sizes, *, dtype: Any = None, **options: Any) -> Any:
+    def full(size: Sizes, *, dtype: Dtype | None = None, **options: object) -> object:
         dtype = dtype or mindtorch.get_default_dtype()
         options.pop("layout", None)
         return put(
@@ -124,7 +125,7 @@ def _std(x: Tensor, dim: Sizes | None = None, **options: Any) -> Tensor:
 def _spread(name: str) -> Rule:
     def spread(
         x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False
-    ) -> Any:
+    ) -> object:
         if dim is None and unbiased is None:
             return put(getattr(ATEN, name).correction, x)
         more = {"keepdim": True} if keepdim else {}
@@ -139,7 +140,7 @@ for _name in ("std", "std_mean", "var", "var_mean"):
 
 
 @core("sum.default")
-def _sum(x: Tensor, *, dtype: Any = None) -> Tensor:
+def _sum(x: Tensor, *, dtype: Dtype | None = None) -> Tensor:
     options = {} if dtype is None else {"dtype": dtype}
     return put(ATEN.sum.dim_IntList, x, [], **options)
 
@@ -182,7 +183,7 @@ def _with_logits(
 @core("nll_loss_forward")
 def _nll_loss(
     x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignored: int
-) -> Any:
+) -> object:
     if weight is not None or x.dim() > 2:
         return NotImplemented
     at = x.dim() - 1
@@ -211,7 +212,7 @@ def _where(condition: Tensor, x: Any, other: Any) -> Tensor:
 
 
 @core("split.Tensor")
-def _split(x: Tensor, size: int, dim: int = 0) -> Any:
+def _split(x: Tensor, size: int, dim: int = 0) -> object:
     length = x.shape[dim]
     sizes = [min(size, length - at) for at in range(0, length, size)]
     return put(ATEN.split_with_sizes.default, x, sizes, *((dim,) if dim else ()))
@@ -226,7 +227,7 @@ def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return ATEN.cat.default([mindtorch.unsqueeze(t, at) for t in tensors], at)
 
 
-def _count(*bounds: int, like: Tensor, dtype: Any = None) -> Any:
+def _count(*bounds: int, like: Tensor, dtype: Dtype | None = None) -> Any:
     named = {} if dtype is None else {"dtype": dtype}
     return put(
         ATEN.arange.start_step, *bounds, **named, layout=mindtorch.strided, device=like.device,
@@ -235,7 +236,7 @@ def _count(*bounds: int, like: Tensor, dtype: Any = None) -> Any:
 
 
 @core("roll")
-def _roll(x: Tensor, shifts: Sizes, dims: Sizes = ()) -> Any:
+def _roll(x: Tensor, shifts: Sizes, dims: Sizes = ()) -> object:
     if len(shifts) != 1 or len(dims) != 1:
         return NotImplemented
     size = x.shape[dims[0]]
@@ -244,7 +245,7 @@ def _roll(x: Tensor, shifts: Sizes, dims: Sizes = ()) -> Any:
 
 
 @core("rot90")
-def _rot90(x: Tensor, k: int = 1, dims: Sizes = (0, 1)) -> Any:
+def _rot90(x: Tensor, k: int = 1, dims: Sizes = (0, 1)) -> object:
     first, second = (d % x.dim() for d in dims)
     order = list(range(x.dim()))
     order[first], order[second] = second, first
@@ -271,19 +272,19 @@ CORE.update(tril=_triangle("tril"), triu=_triangle("triu"))
 
 
 @core("t")
-def _t(x: Tensor) -> Any:
+def _t(x: Tensor) -> object:
     return ATEN.permute.default(x, [1, 0]) if x.dim() == 2 else x
 
 
 @core("transpose.int")
-def _transpose(x: Tensor, dim0: int, dim1: int) -> Any:
+def _transpose(x: Tensor, dim0: int, dim1: int) -> object:
     order = list(range(x.dim()))
     order[dim0], order[dim1] = order[dim1], order[dim0]
     return ATEN.permute.default(x, order)
 
 
 @core("squeeze.dim")
-def _squeeze(x: Tensor, dim: int) -> Any:
+def _squeeze(x: Tensor, dim: int) -> object:
     return put(ATEN.squeeze.dims, x, [dim])
 
 
@@ -303,7 +304,7 @@ def _square(x: Tensor) -> Tensor:
 
 
 @core("unbind.int")
-def _unbind(x: Tensor, dim: int = 0) -> Any:
+def _unbind(x: Tensor, dim: int = 0) -> object:
     parts = [ATEN.slice.Tensor(x, dim, at, at + 1) for at in range(x.shape[dim])]
     return [put(ATEN.squeeze.dims, part, [dim]) for part in parts]
 
@@ -324,7 +325,7 @@ def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
 @other("native_layer_norm")
 def _native_layer_norm(
     x: Tensor, shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> Any:
+) -> object:
     dims = list(range(x.dim() - len(shape), x.dim()))
     var, mean = put(ATEN.var_mean.correction, x, dims, correction=0, keepdim=True)
     scale = mindtorch.rsqrt(var + eps)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import mindtorch
 
 from ..nn.modules.module import Module
-from ..ops.namespaces import OpOverload
+from ..ops.namespaces import OpOverload, namespace
 
 
 class ArgsKwargsPair(NamedTuple):
@@ -35,10 +35,17 @@ def _signature(target: Callable[..., Any]) -> inspect.Signature | None:
     if isinstance(target, OpOverload):
         return _schema_signature(target)
     ours = str(getattr(target, "__module__", "")).startswith("mindtorch")
-    layer = getattr(mindtorch.nn.functional, getattr(target, "__name__", ""), None) is target
+    name = getattr(target, "__name__", "")
+    layer = getattr(mindtorch.nn.functional, name, None) is target
+    if not layer and getattr(mindtorch, name, None) is target:
+        packet = getattr(namespace("aten"), name, None)
+        kinds = [] if packet is None else [k for k in packet.overloads() if "out" not in k]
+        return _schema_signature(getattr(packet, kinds[0])) if len(kinds) == 1 else None
     if (ours and not layer) or not inspect.isfunction(target):
         return None  # a builtin of several signatures
-    return inspect.signature(target)
+    signature = inspect.signature(target)
+    parameters = [p for n, p in signature.parameters.items() if n != "axis"]  # numpy's word for dim
+    return inspect.Signature(parameters)
 
 
 def _normalized(

@@ -125,7 +125,128 @@ def arguments_as_written(lib):
     return traced.code, str(traced.graph)
 
 
-CASES = (split_by_tags, common_subexpressions, ordered_passes, partitions, matches, for_inference,
+def sums(lib):
+    """A module whose weights are summed before they are used."""
+
+    class Sums(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l1, self.w = lib.nn.Linear(3, 4), lib.nn.Parameter(lib.ones(3))
+            self.register_buffer("b", lib.ones(3))
+
+        def forward(self, x):
+            assert x.sum() > 0, "no positive sum"
+            y = x + (self.w + self.b)
+            return self.l1(y * (self.w * 2)).relu(), y
+
+    return Sums()
+
+
+def folded_constants(lib):
+    fold = part(lib, "experimental.const_fold")
+    tracer = part(lib, "experimental.rewriter").RewritingTracer
+    whole = sums(lib)
+    traced = lib.fx.GraphModule(whole, tracer().trace(whole))
+    yield (
+        traced.code,
+        fold.get_unique_attr_name_in_module(traced, "1 w.w"),
+        lib.fx.symbolic_trace(lib.nn.Linear(1, 1)).code,
+    )
+    for skip in (None, lambda node: node.name == "mul"):
+        traced = lib.fx.GraphModule(whole, tracer().trace(whole))
+        folded = fold.split_const_subgraphs(traced, skip)
+        yield folded.code.replace("    w = self.w\n", ""), folded.const_subgraph_module.code
+        yield folded(lib.ones(2, 3))[1].tolist(), sorted(dict(folded.named_parameters()))
+        with pytest.raises(AssertionError) as error:
+            folded.run_folding()
+        yield str(error.value)
+    yield fold.split_const_subgraphs(lib.nn.Linear(1, 1)).const_subgraph_module
+
+
+def spelled_calls(lib):
+    F, normalize = lib.nn.functional, part(lib, "experimental.normalize")
+    calls = lib.fx.symbolic_trace(lambda x: lib.mul(x, lib.relu(x)) + F.softmax(x, 1) + F.elu(x))
+    types = part(lib, "experimental.schema_type_annotation").AnnotateTypesWithSchema
+    for made in (calls, lib.fx.symbolic_trace(net(lib))):
+        yield normalize.NormalizeArgs(made).transform().code
+        yield normalize.NormalizeOperators(made).transform().code
+        yield types(made).transform().code
+
+
+def written_in_place(lib):
+    make_fx = part(lib, "experimental.proxy_tensor").make_fx
+    reinplace = part(lib, "passes.reinplace").reinplace
+    x = lib.ones(2, 3)
+    for function in (
+        lambda x: (x + 1).add(2).mul(3), lambda x: x.sin().cos() + x, lambda x: x.neg().t().exp(),
+        lambda x: (lambda y: y + (y * 2))(x.sin()), lambda x: (lambda y: (y.exp(), y[0]))(x + 1),
+    ):  # fmt: skip
+        changed = reinplace(make_fx(function)(x), x)
+        yield changed.code, str(changed(x))
+
+
+def merged_products(lib):
+    class Products(lib.nn.Module):
+        def forward(self, x, y, w):
+            a, b = lib.matmul(x, w), lib.matmul(y, w)
+            return a.relu(), b, lib.matmul(a, a.t())
+
+    merged = part(lib, "experimental.merge_matmul").merge_matmul(Products())
+    return merged.code, str(merged(lib.ones(1, 2), lib.ones(3, 2), lib.ones(2, 2)))
+
+
+def noted_sizes(lib):
+    sizes = part(lib, "passes.graph_manipulation")
+    traced = lib.fx.symbolic_trace(net(lib))
+    sizes.get_size_of_all_nodes(traced, [lib.ones(1, 1, 6)])
+    for node in traced.graph.nodes:
+        yield str(getattr(node, "size_bytes", None))
+    fetch = part(lib, "passes.param_fetch").lift_lowering_attrs_to_nodes
+    with pytest.raises(RuntimeError) as error:
+        fetch(traced)
+    yield str(error.value)
+    layers = lib.fx.symbolic_trace(lib.nn.Sequential(lib.nn.Linear(1, 2), lib.nn.ReLU()))
+    fetch(layers)
+    for node in layers.graph.nodes:
+        yield (
+            sorted(getattr(node, "attrs_for_lowering", {})),
+            getattr(node, "attrs_for_lowering", {}).get("name"),
+        )
+    sizes.replace_target_nodes_with(traced, "call_module", "2", "call_function", lib.sigmoid)
+    yield traced.code
+    types = part(lib, "tensor_type")
+    kind = types.TensorType((1, types.Dyn))
+    yield (
+        kind,
+        types.is_consistent(kind, types.TensorType((1, 2))),
+        types.is_more_precise(types.Dyn, kind),
+    )
+
+
+def managed_passes(lib):
+    manager = part(lib, "passes.pass_manager")
+    seen = []
+
+    def first(module):
+        seen.append("first")
+
+    def second(module):
+        return module
+
+    passes = manager.PassManager([second, manager.inplace_wrapper(first)])
+    passes.add_pass(manager.loop_pass(second, 3))
+    yield passes(lib.fx.symbolic_trace(net(lib))).code, seen
+    passes.add_constraint(manager.this_before_that_pass_constraint(passes.passes[1], second))
+    with pytest.raises(RuntimeError) as error:
+        passes(None)
+    yield str(error.value).partition(" at index ")[0].split(" 0x")[0]
+    with pytest.raises(AssertionError) as error:
+        manager.loop_pass(second)
+    yield str(error.value)
+
+
+CASES = (folded_constants, spelled_calls, written_in_place, merged_products, noted_sizes,
+         managed_passes, split_by_tags, common_subexpressions, ordered_passes, partitions, matches, for_inference,
          arguments_by_name, arguments_as_written)  # fmt: skip
 
 
