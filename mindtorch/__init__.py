@@ -190,6 +190,7 @@ _PLACES = {
     "DisableTorchFunction": "_C",
     "DisableTorchFunctionSubclass": "_C",
     "StorageBase": "_tensor.untyped_storage",
+    "thread_safe_generator": "random",
     "Tag": "ops.namespaces",
     "hspmm": "sparse",
     "smm": "sparse",

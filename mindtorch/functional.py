@@ -9,7 +9,8 @@ from ._tensor.loading import load
 
 _NAMES = (
     "align_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes",
-    "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "norm",
+    "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "istft", "lu",
+    "meshgrid", "norm", "pca_lowrank", "svd_lowrank",
     "split", "stft", "tensordot", "unique", "unique_consecutive", "unravel_index",
 )  # fmt: skip
 

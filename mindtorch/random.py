@@ -26,7 +26,13 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]
+
+
+def thread_safe_generator() -> Generator | None:
+    """None, the default generator: a DataLoader's workers are processes here."""
+    return None
 
 
 def __getattr__(name: str) -> Generator:

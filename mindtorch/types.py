@@ -1,6 +1,7 @@
 """Owns torch.types' names for annotations."""
 
-from typing import Any, TypeAlias
+import os
+from typing import IO, Any, TypeAlias
 
 from ._tensor.device import device
 from ._tensor.dtype import dtype
@@ -13,4 +14,5 @@ _dtype = dtype
 _device = device
 _size: TypeAlias = Size | list[int] | tuple[int, ...]
 _TensorOrTensors: TypeAlias = Tensor | tuple[Tensor, ...] | list[Tensor]
+FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
 Storage = Any

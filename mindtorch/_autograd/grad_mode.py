@@ -210,6 +210,10 @@ class set_multithreading_enabled(StepScope):  # noqa: N801 - torch's name
         self.mode = mode
         self.previous, LOCAL.multithreading = LOCAL.multithreading, mode
 
+    def clone(self) -> set_multithreading_enabled:
+        """Another of the same mode."""
+        return set_multithreading_enabled(self.mode)
+
     def steps(self) -> Iterator[None]:
         try:
             yield

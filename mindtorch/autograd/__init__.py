@@ -1,8 +1,6 @@
 """Owns `torch.autograd`: a view of `_autograd` under torch's names."""
 
 import importlib as _importlib
-import sys as _sys
-from types import ModuleType as _ModuleType
 from typing import Any as _Any
 from typing import NoReturn as _NoReturn
 
@@ -16,6 +14,7 @@ from .._autograd.grad_mode import (
     set_multithreading_enabled,
 )
 from .._autograd.surface import backward, grad
+from .._compat.shadowed import keep as _keep
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .variable import Variable
 
@@ -42,28 +41,7 @@ _deprecated.__name__ = _deprecated.__qualname__ = "variable"
 vars(_deprecated)["Variable"] = Variable
 
 
-class _Module(_ModuleType):
-    """Imports of the modules `gradcheck` and `variable` leave functions of their names in place."""
-
-    @property
-    def variable(self) -> _Any:
-        return _deprecated
-
-    @variable.setter
-    def variable(self, module: object) -> None:
-        pass
-
-    @property
-    def gradcheck(self) -> _Any:
-        return _checking("gradcheck")
-
-    @gradcheck.setter
-    def gradcheck(self, module: object) -> None:
-        pass
-
-
-_sys.modules[__name__].__class__ = _Module
-vars(_sys.modules[__name__]).pop("variable", None)
+_keep(__name__, {"variable": lambda: _deprecated, "gradcheck": lambda: _checking("gradcheck")})
 
 
 def __getattr__(name: str) -> _Any:

@@ -69,24 +69,24 @@ __all__ = [
     'polar', 'polygamma', 'positive', 'pow', 'prelu', 'prod', 'put', 'qr', 'quantile', 'rad2deg',
     'rad2deg_', 'rand', 'rand_like', 'randint', 'randint_like', 'randn', 'randn_like', 'randperm',
     'range', 'ravel', 'real', 'reciprocal', 'reciprocal_', 'relu', 'relu_', 'remainder', 'renorm',
-    'repeat_interleave', 'reshape', 'resize_as_', 'resolve_conj', 'resolve_neg', 'result_type',
-    'rms_norm', 'roll', 'rot90', 'round', 'round_', 'rrelu', 'rrelu_', 'rsqrt', 'rsqrt_', 'rsub',
-    'scalar_tensor', 'scatter_add', 'scatter_reduce', 'searchsorted', 'select', 'select_copy',
-    'select_scatter', 'selu', 'selu_', 'set_default_tensor_type', 'set_deterministic_debug_mode',
-    'set_float32_matmul_precision', 'set_flush_denormal', 'set_num_interop_threads',
-    'set_num_threads', 'sgn', 'sigmoid', 'sigmoid_', 'sign', 'signbit', 'sin', 'sin_', 'sinc',
-    'sinc_', 'sinh', 'sinh_', 'slice_copy', 'slice_scatter', 'slogdet', 'softmax', 'sort',
-    'split_copy', 'split_with_sizes', 'split_with_sizes_copy', 'sqrt', 'sqrt_', 'square', 'square_',
-    'squeeze', 'squeeze_copy', 'stack', 'std', 'std_mean', 'stft', 'sub', 'sum', 'svd', 't',
-    't_copy', 'take', 'take_along_dim', 'tan', 'tan_', 'tanh', 'tanh_', 'tensor', 'tensordot',
-    'threshold', 'threshold_', 'tile', 'topk', 'trace', 'transpose', 'transpose_copy', 'trapezoid',
-    'trapz', 'triangular_solve', 'tril', 'tril_indices', 'triplet_margin_loss', 'triu',
-    'triu_indices', 'trunc', 'trunc_', 'typename', 'unbind', 'unbind_copy', 'unflatten',
-    'unfold_copy', 'unique_consecutive', 'unravel_index', 'unsafe_chunk', 'unsafe_split',
-    'unsafe_split_with_sizes', 'unsqueeze', 'unsqueeze_copy', 'use_deterministic_algorithms',
-    'vander', 'var', 'var_mean', 'vdot', 'view_as_complex', 'view_as_complex_copy', 'view_as_real',
-    'view_as_real_copy', 'view_copy', 'vsplit', 'vstack', 'where', 'xlogy', 'xlogy_', 'zero_',
-    'zeros', 'zeros_like',
+    'repeat_interleave', 'reshape', 'resize_as_', 'resize_as_sparse_', 'resolve_conj',
+    'resolve_neg', 'result_type', 'rms_norm', 'roll', 'rot90', 'round', 'round_', 'rrelu', 'rrelu_',
+    'rsqrt', 'rsqrt_', 'rsub', 'scalar_tensor', 'scatter_add', 'scatter_reduce', 'searchsorted',
+    'select', 'select_copy', 'select_scatter', 'selu', 'selu_', 'set_default_tensor_type',
+    'set_deterministic_debug_mode', 'set_float32_matmul_precision', 'set_flush_denormal',
+    'set_num_interop_threads', 'set_num_threads', 'sgn', 'sigmoid', 'sigmoid_', 'sign', 'signbit',
+    'sin', 'sin_', 'sinc', 'sinc_', 'sinh', 'sinh_', 'slice_copy', 'slice_inverse', 'slice_scatter',
+    'slogdet', 'softmax', 'sort', 'split_copy', 'split_with_sizes', 'split_with_sizes_copy', 'sqrt',
+    'sqrt_', 'square', 'square_', 'squeeze', 'squeeze_copy', 'stack', 'std', 'std_mean', 'stft',
+    'sub', 'sum', 'svd', 't', 't_copy', 'take', 'take_along_dim', 'tan', 'tan_', 'tanh', 'tanh_',
+    'tensor', 'tensordot', 'threshold', 'threshold_', 'tile', 'topk', 'trace', 'transpose',
+    'transpose_copy', 'trapezoid', 'trapz', 'triangular_solve', 'tril', 'tril_indices',
+    'triplet_margin_loss', 'triu', 'triu_indices', 'trunc', 'trunc_', 'typename', 'unbind',
+    'unbind_copy', 'unflatten', 'unfold_copy', 'unique_consecutive', 'unravel_index',
+    'unsafe_chunk', 'unsafe_split', 'unsafe_split_with_sizes', 'unsqueeze', 'unsqueeze_copy',
+    'use_deterministic_algorithms', 'vander', 'var', 'var_mean', 'vdot', 'view_as_complex',
+    'view_as_complex_copy', 'view_as_real', 'view_as_real_copy', 'view_copy', 'vsplit', 'vstack',
+    'where', 'xlogy', 'xlogy_', 'zero_', 'zeros', 'zeros_like',
 ]
 
 def abs(input: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -489,6 +489,7 @@ def renorm(input: Tensor, p: Number, dim: builtins.int, maxnorm: Number, *, out:
 def repeat_interleave(*args: Any, **kwargs: Any) -> Any: ...
 def reshape(input: Tensor, shape: Ints, *, out: Any = ...) -> Tensor: ...
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = ...) -> Tensor: ...
+def resize_as_sparse_(input: Tensor, *args: Any, **named: Any) -> Tensor: ...
 def resolve_conj(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def resolve_neg(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def result_type(tensor1: Any, tensor2: Any) -> Any: ...
@@ -529,6 +530,7 @@ def sinc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
 def sinh(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def sinh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
 def slice_copy(input: Tensor, dim: builtins.int = ..., start: builtins.int | None = ..., end: builtins.int | None = ..., step: builtins.int = ..., *, out: Any = ...) -> Tensor: ...
+def slice_inverse(input: Tensor, src: Tensor, dim: builtins.int = ..., start: builtins.int | None = ..., end: builtins.int | None = ..., step: builtins.int = ...) -> Tensor: ...
 def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = ..., start: builtins.int | None = ..., end: builtins.int | None = ..., step: builtins.int = ..., *, out: Any = ...) -> Tensor: ...
 def slogdet(input: Tensor, *, out: Any = ...) -> builtins.tuple[Tensor, Tensor]: ...
 def softmax(input: Tensor, dim: builtins.int, dtype: Dtype | None = ..., *, out: Any = ...) -> Tensor: ...

@@ -8,7 +8,7 @@ from functools import cache
 from operator import itemgetter
 from typing import Any
 
-from .spec import Op, overloads
+from .spec import OPS, Op, overloads
 
 
 def named_tuple(op: Op, end: str = "") -> Any:
@@ -58,6 +58,12 @@ def named_kind(name: str, fields: tuple[str, ...]) -> Any:
         "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0,
         **{field: property(itemgetter(at)) for at, field in enumerate(fields)},
     })  # fmt: skip
+
+
+def names() -> list[str]:
+    """The names of all classes: of rows with named results, and of those that write."""
+    bases = sorted({name.partition(".")[0] for name in OPS})
+    return [base + end for base in bases for end in ("", "_out") if by_name(base + end)]
 
 
 def by_name(name: str) -> Any:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
 from types import ModuleType
 from typing import Any, BinaryIO
 
 from .._tensor.device import device as Device
+from .._tensor.dtype import ALL
+from .._tensor.dtype import dtype as Dtype
 from ._legacy import ZIP_MAGIC
 from ._locations import Place, default_restore_location, location_tag, register_package
 from ._options import (
@@ -122,6 +125,59 @@ def _is_zipfile(f: str | os.PathLike[str] | BinaryIO) -> bool:
     head = f.read(len(ZIP_MAGIC))
     f.seek(start)
     return head == ZIP_MAGIC
+
+
+class SourceChangeWarning(Warning):
+    """The source of a class is not what it was when a file was written."""
+
+
+class StorageType:
+    """A legacy class of storages, by its dtype."""
+
+    def __init__(self, name: str) -> None:
+        self._dtype = dtype_of_storage(name)
+
+    @property
+    def dtype(self) -> Dtype:
+        return self._dtype
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self.dtype})"
+
+
+def dtype_of_storage(name: str) -> Dtype:
+    """The dtype of `FloatStorage` and its kin; KeyError for other names."""
+    kinds = {f"{dtype.legacy}Storage": dtype for dtype in ALL}
+    if name not in kinds:
+        raise KeyError(f'pickle storage type "{name}" is not recognized')
+    return kinds[name]
+
+
+def check_module_version_greater_or_equal(
+    module: ModuleType, req_version_tuple: tuple[Any, ...], error_if_malformed: bool = True
+) -> bool:
+    """Whether a module's version is at least one; RuntimeError, or a warning, for no version."""
+    version = str(vars(module)["__version__"])
+    try:
+        parts = zip(req_version_tuple, version.split("."), strict=False)
+        return tuple(type(part)(text) for part, text in parts) >= req_version_tuple
+    except ValueError as error:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{version}' and cannot be"
+            f" compared with tuple {req_version_tuple}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True
+
+
+def normalize_storage_type(storage_type: type) -> type:
+    """The class of torch itself that has a storage class's name."""
+    import mindtorch
+
+    kind: type = getattr(mindtorch, storage_type.__name__)
+    return kind
 
 
 # What `map_location` may be, for annotations.

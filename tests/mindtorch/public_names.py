@@ -153,13 +153,15 @@ def write() -> None:
     """Write the names of modules that have no file here and a reason to be refused."""
     lines = [f"# Names of torch {torch.__version__.partition('+')[0]} by module, to be refused."
              " Written by tests/mindtorch/public_names.py --write."]  # fmt: skip
-    names = {m: " ".join(exported(of(torch, m))) for m in torchs_modules() if refused(m)}
+    names = {m: " ".join(callables(m)) for m in torchs_modules() if refused(m)}
     there = exported(torch.distributed)
     names["distributed"] = " ".join(n for n in there if n not in vars(mindtorch.distributed))
     names[""] = " ".join(n for n in public(torch) if not n.startswith("_") and not _is_here(n))
     unlisted = set(dir(mindtorch)) - set(torch.__all__)
     names["*"] = " ".join(sorted(n for n in unlisted if not n.startswith("_")))
     for module, more in ASKED_FOR.items():
+        if has_file(module):
+            continue
         names[module] = " ".join(sorted({*names.get(module, "").split(), *more.split()}))
     names["ops.aten"] = " ".join(sorted(n for n in operators() if _aten(n) is None))
     groups: dict[str, list[str]] = {}
@@ -167,6 +169,13 @@ def write() -> None:
         groups.setdefault(text, []).append(module)
     lines += [f"{' '.join(modules)}: {text}".rstrip() for text, modules in groups.items()]
     FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def callables(module: str) -> list[str]:
+    """The exported names of classes and functions: what can be refused when it is called."""
+    theirs = of(torch, module)
+    values = ((name, getattr(theirs, name, None)) for name in exported(theirs))
+    return [n for n, v in values if callable(v) and type(v).__module__ != "typing"]
 
 
 def operators() -> set[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -80,13 +81,24 @@ def sdpa_kernel(
         _sdpa_kernel(previous, set_priority)
 
 
+# Versions of flash attention by name: None for those of CUDA, or what activates a program's own.
+_impls: dict[str, Callable[..., Any] | None] = {"FA3": None, "FA4": None}
+_active: list[Any] = []
+
+
 def list_flash_attention_impls() -> list[str]:
-    """CUDA's flash attention has versions to choose from; none is here."""
-    return ["FA3", "FA4"]
+    """Names of versions: those of CUDA's flash attention, and what programs registered."""
+    return sorted(_impls)
 
 
-def current_flash_attention_impl() -> None:
-    """None: no version is allowed."""
+def current_flash_attention_impl() -> str | None:
+    """The version that was activated and gave a handle; None for torch's own choice."""
+    return _active[-1][0] if _active else None
+
+
+def register_flash_attention_impl(impl: str, *, register_fn: Callable[..., Any]) -> None:
+    """Let `activate_flash_attention_impl(impl)` call `register_fn`, which may give a handle."""
+    _impls[impl] = register_fn
 
 
 def activate_flash_attention_impl(impl: str) -> None:
@@ -96,8 +108,22 @@ def activate_flash_attention_impl(impl: str) -> None:
             f"Unknown flash attention impl '{impl}'. Available implementations:"
             f" {list_flash_attention_impls()}"
         )
-    raise NotImplementedError(f"activate_flash_attention_impl: {impl} is for CUDA alone")
+    register = _impls[impl]
+    if register is None:
+        raise NotImplementedError(f"activate_flash_attention_impl: {impl} is for CUDA alone")
+    restore_flash_attention_impl(_raise_warn=False)
+    handle = register()
+    if handle is not None:
+        _active.append((impl, handle))
 
 
-def restore_flash_attention_impl() -> None:
-    """Accepted without effect: no version is allowed."""
+def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
+    """Take back what was activated; a line of the log where nothing was."""
+    if not _active:
+        if _raise_warn:
+            logging.getLogger(__name__).warning(
+                "Trying to restore default FA2 impl when no custom impl was activated"
+            )
+        return
+    _, handle = _active.pop()
+    handle.remove()
