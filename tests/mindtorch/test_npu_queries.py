@@ -43,3 +43,16 @@ def test_autocast_on_npu_computes_in_float32_too():
     x = torch.ones(2, 2, device="npu", dtype=torch.float16)
     with torch.autocast("npu", dtype=torch.float32):
         assert (x @ x).dtype is torch.float32
+
+
+def test_streams_and_events_of_any_device_are_those_of_the_npu():
+    start, end = (mindtorch.Event("npu", enable_timing=True) for _ in range(2))
+    assert isinstance(start, mindtorch.npu.Event) and isinstance(start, mindtorch.Event)
+    with mindtorch.Stream(device="npu:0") as stream:
+        assert mindtorch.npu.current_stream() == stream
+        start.record()
+        end.record(stream)
+    end.synchronize()
+    assert start.elapsed_time(end) >= 0
+    assert (start.device, stream.device) == (mindtorch.device("npu:0"),) * 2
+    assert mindtorch.Event(enable_timing=True).device.type == "npu"  # the accelerator

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._autograd.scope import StepScope
 from ..._tensor.device import DeviceLike, current_npu
 from ..._tensor.device import device as Device
+from .. import streams
 from . import runtime
+from .runtime import is_available as is_available
 
 if TYPE_CHECKING:
     from aclnn_bindings import Event as _Event
@@ -30,7 +32,7 @@ def index_of(device: Device | str | int | None) -> int:
     return current_npu() if resolved.index is None else resolved.index
 
 
-class Stream(StepScope):
+class Stream(streams.Stream):
     """An in-order queue of work on one device; as a context it becomes the thread's stream.
 
     Source: the torch.cuda.Stream document; `stream` here is the bindings' stream.
@@ -45,12 +47,13 @@ class Stream(StepScope):
         raise TypeError("Stream: it is of this process and has one owner; make another instead")
 
     @property
-    def device(self) -> Device:
+    def device(self) -> Device:  # type: ignore[override]
         return Device("npu", self._bound.device.index)
 
     @property
-    def device_index(self) -> int:
-        return int(self._bound.device.index)
+    def stream_id(self) -> int:  # type: ignore[override]
+        """The number by which programs tell streams apart."""
+        return self.npu_stream
 
     @property
     def npu_stream(self) -> int:
@@ -102,7 +105,7 @@ class Stream(StepScope):
         return f"<torch_npu.npu.Stream device={self.device} npu_stream={self.npu_stream:#x}>"
 
 
-class Event:
+class Event(streams.Event):
     """A mark in a stream's work; `enable_timing` gives it a time stamp.
 
     Source: the torch.cuda.Event document. The device event is made at the first record.
@@ -114,8 +117,21 @@ class Event:
         if interprocess:
             raise NotImplementedError("Event: interprocess events are not implemented for NPU")
         del blocking  # waiting always blocks the thread, as aclrtSynchronizeEvent does
+        self._place: Device | None = None
         self._timing = enable_timing
         self._bound: _Event | None = None
+
+    @property
+    def device(self) -> Device:  # type: ignore[override]
+        """Where it was recorded, before that the device that it was made for."""
+        if self._bound is not None:
+            return Device("npu", self._bound.device.index)
+        return self._place or Device("npu", current_npu())
+
+    @property
+    def event_id(self) -> int:  # type: ignore[override]
+        """The number by which programs tell events apart; 0 before the first record."""
+        return 0 if self._bound is None else id(self._bound)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("Event: it is of this process and has one owner; make another instead")
@@ -152,6 +168,15 @@ class Event:
         if self._bound is None:
             return "<torch_npu.npu.Event uninitialized>"
         return f"<torch_npu.npu.Event {id(self._bound):#x}>"
+
+
+def made(name: str, device: DeviceLike | None, options: dict[str, Any]) -> Stream | Event:
+    """A Stream or an Event of a device, None for the current one."""
+    if name == "Stream":
+        return Stream(device, **options)
+    event = Event(**options)
+    event._place = Device("npu", index_of(device))
+    return event
 
 
 def current_stream(device: Device | str | int | None = None) -> Stream:
