@@ -32,9 +32,9 @@ class _OfDevice(CClass):
         if isinstance(place, str):
             place = Device(place)
         if not isinstance(place, Device) or place.type == "npu":
-            own = importlib.import_module(".npu.streams", __package__)
-            if place is not None or own.is_available():
-                return own.made(cls.__name__, place, kwargs)
+            npu = importlib.import_module(".npu.streams", __package__)
+            if place is not None or npu.is_available():
+                return npu.of_device(cls.__name__, place, kwargs)
         return super().__call__(place or Device("cpu"), **kwargs)
 
 
@@ -44,13 +44,22 @@ class Event(metaclass=_OfDevice):
 
     __module__ = "torch"
     general = True
-    event_id = 0
+    _timing: bool
 
     def __init__(
         self, device: Device, enable_timing: bool = False, blocking: bool = False,
         interprocess: bool = False,
     ):  # fmt: skip
-        self.device, self._timing = device, enable_timing
+        self._device, self._timing = device, enable_timing
+
+    @property
+    def device(self) -> Device:
+        return self._device
+
+    @property
+    def event_id(self) -> int:
+        """The number by which programs tell events apart; 0 before the first record."""
+        return 0
 
     def record(self, stream: Any = None) -> None:
         """RuntimeError: only accelerators have events to record."""
@@ -85,11 +94,18 @@ class Stream(StepScope, metaclass=_OfDevice):
 
     __module__ = "torch"
     general = True
-    device: Device
-    stream_id = 0
 
     def __init__(self, device: Device, priority: int = 0):
-        self.device = device
+        self._device = device
+
+    @property
+    def device(self) -> Device:
+        return self._device
+
+    @property
+    def stream_id(self) -> int:
+        """The number by which programs tell streams apart."""
+        return 0
 
     @property
     def device_index(self) -> int:

@@ -47,12 +47,11 @@ class Stream(streams.Stream):
         raise TypeError("Stream: it is of this process and has one owner; make another instead")
 
     @property
-    def device(self) -> Device:  # type: ignore[override]
+    def device(self) -> Device:
         return Device("npu", self._bound.device.index)
 
     @property
-    def stream_id(self) -> int:  # type: ignore[override]
-        """The number by which programs tell streams apart."""
+    def stream_id(self) -> int:
         return self.npu_stream
 
     @property
@@ -122,15 +121,14 @@ class Event(streams.Event):
         self._bound: _Event | None = None
 
     @property
-    def device(self) -> Device:  # type: ignore[override]
+    def device(self) -> Device:
         """Where it was recorded, before that the device that it was made for."""
         if self._bound is not None:
             return Device("npu", self._bound.device.index)
         return self._place or Device("npu", current_npu())
 
     @property
-    def event_id(self) -> int:  # type: ignore[override]
-        """The number by which programs tell events apart; 0 before the first record."""
+    def event_id(self) -> int:
         return 0 if self._bound is None else id(self._bound)
 
     def __reduce__(self) -> NoReturn:
@@ -170,7 +168,7 @@ class Event(streams.Event):
         return f"<torch_npu.npu.Event {id(self._bound):#x}>"
 
 
-def made(name: str, device: DeviceLike | None, options: dict[str, Any]) -> Stream | Event:
+def of_device(name: str, device: DeviceLike | None, options: dict[str, Any]) -> Stream | Event:
     """A Stream or an Event of a device, None for the current one."""
     if name == "Stream":
         return Stream(device, **options)
