@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from .._tensor.tensor import Tensor
 from ..ops.schema import SchemaArgument
-from .argument_parser import fit_by_class, parameter, refusal
+from .argument_parser import fit_by_class, fitted, number_of_tensor, parameter, refusal
 from .class_names import class_name as class_name
 from .failed_calls import FORMS as FORMS
 from .failed_calls import failed_call
@@ -55,9 +55,12 @@ def checked(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeEr
     values = (*args, *kwargs.values())
     if any(map(_has_the_call, values)):
         return False
-    if refused := refusal(rows, args, kwargs):
+    row, refused = fitted(rows, args, kwargs)
+    if refused:
         return False if _is_older(name, args) else refused
-    return all(map(_is_known, values)) and fit_by_class(rows, args, kwargs)
+    if not all(map(_is_known, values)) or row is None:
+        return False
+    return not number_of_tensor(row, args, kwargs) or fit_by_class(rows, args, kwargs)
 
 
 def _has_the_call(value: object, depth: int = 2) -> bool:

@@ -10,8 +10,7 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -46,8 +45,7 @@ _LABELS = {
 _LISTS_OF_INTS = ("IntArrayRef", "SymIntArrayRef")
 
 
-@dataclass(frozen=True)
-class FunctionParameter:
+class FunctionParameter(NamedTuple):
     """A parameter of a signature: `IntArrayRef[2]? dim=None`."""
 
     kind: str
@@ -78,29 +76,21 @@ class FunctionParameter:
 _PARAMETER = re.compile(r"^([^ ?\[]+)(?:\[(\d*)\])?(\?)? (\w+)(?:=(.*))?$")
 
 
-@dataclass(frozen=True)
-class FunctionSignature:
-    """One signature of a name, from torch's own text: `abs(Tensor input, *, Tensor out=None)`."""
+class FunctionSignature(NamedTuple):
+    """One signature of a name, from torch's own text: `abs(Tensor input, *, Tensor out=None)`.
+
+    `least`: parameters without a default; `places`: those that are not for keywords alone;
+    `lone_ints`: a list of ints is the only one of these.
+    """
 
     name: str
     params: tuple[FunctionParameter, ...]
     hidden: bool
+    least: int
+    places: int
+    lone_ints: bool
 
-    @functools.cached_property
-    def least(self) -> int:
-        return sum(p.default is None for p in self.params)
-
-    @functools.cached_property
-    def places(self) -> int:
-        return sum(not p.keyword_only for p in self.params)
-
-    @functools.cached_property
-    def lone_ints(self) -> bool:
-        return (
-            self.places == 1 and self.params[0].kind in _LISTS_OF_INTS and not self.params[0].size
-        )
-
-    @functools.cached_property
+    @property
     def text(self) -> str:
         parts: list[str] = []
         for param in self.params:
@@ -110,6 +100,7 @@ class FunctionSignature:
         return f"({', '.join(parts)})"
 
 
+@functools.cache
 def parameter(
     text: str, keyword_only: bool = False, numbers_fit: bool = False
 ) -> FunctionParameter:
@@ -136,7 +127,15 @@ def signature(text: str) -> FunctionSignature:
             keyword_only = True
         else:
             params.append(parameter(part, keyword_only, name in _NUMBERS_FIT))
-    return FunctionSignature(name, tuple(params), end in ("|deprecated", "|hidden"))
+    places = sum([not p.keyword_only for p in params])
+    return FunctionSignature(
+        name,
+        tuple(params),
+        end in ("|deprecated", "|hidden"),
+        sum([p.default is None for p in params]),
+        places,
+        places == 1 and params[0].kind in _LISTS_OF_INTS and not params[0].size,
+    )
 
 
 def _plain_int(value: Any) -> bool:
@@ -262,17 +261,29 @@ def refusal(
     signatures: Sequence[FunctionSignature], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> TypeError | None:
     """What torch says of a call; None where a signature takes it."""
+    return fitted(signatures, args, kwargs)[1]
+
+
+def fitted(
+    signatures: Sequence[FunctionSignature], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[FunctionSignature | None, TypeError | None]:
+    """The signature that takes a call, and what torch says of it else."""
     try:
-        ordered = sorted(signatures, key=lambda s: s.hidden)
-        fitting = next((s for s in ordered if _fault(s, args, kwargs) is None), None)
-        if fitting:
-            return _unpacking(fitting, args, kwargs)
-        if len(signatures) == 1:
-            return _fault(signatures[0], args, kwargs)
+        for row in sorted(signatures, key=lambda s: s.hidden):
+            if _fault(row, args, kwargs) is None:
+                return row, _unpacking(row, args, kwargs)
+        return None, _refusal(signatures, args, kwargs)
     except TypeError as error:  # an element of a list of tensors
-        return error
+        return None, error
+
+
+def _refusal(
+    signatures: Sequence[FunctionSignature], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> TypeError | None:
+    if len(signatures) == 1:
+        return _fault(signatures[0], args, kwargs)
     count = len(args) + len(kwargs)
-    visible = [s for s in ordered if not s.hidden]
+    visible = [s for s in signatures if not s.hidden]
     plausible = [s for s in visible if s.least <= count <= len(s.params)]
     if len(plausible) == 1:
         return _fault(plausible[0], args, kwargs)
@@ -370,17 +381,22 @@ def fit_by_class(
 ) -> bool:
     """Whether a signature takes a call for its classes: no tensor stands for a number."""
     rows = (row for row in signatures if _fault(row, args, kwargs) is None)
-    return any(not _number_of_tensor(row, args, kwargs) for row in rows)
+    return any(not number_of_tensor(row, args, kwargs) for row in rows)
 
 
-def _number_of_tensor(
+def number_of_tensor(
     row: FunctionSignature, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> bool:
-    kinds = [param.kind for param in row.params[: len(args)]]
-    kinds += kinds[-1:] * (len(args) - len(kinds))
-    named = {name: p.kind for p in row.params for name in (p.name, *_SECOND.get(p.name, ()))}
-    pairs = [*zip(kinds, args, strict=True), *((named[k], v) for k, v in kwargs.items())]
-    return any(_has_tensor(v) for kind, v in pairs if kind not in _OF_TENSORS)
+    """Whether a tensor stands for a number in a call that a signature takes."""
+    last = len(row.params) - 1
+    for at, value in enumerate(args):
+        if _has_tensor(value) and row.params[min(at, last)].kind not in _OF_TENSORS:
+            return True
+    for key, value in kwargs.items():
+        names = (p.kind for p in row.params if key in (p.name, *_SECOND.get(p.name, ())))
+        if _has_tensor(value) and next(names) not in _OF_TENSORS:
+            return True
+    return False
 
 
 def _has_tensor(value: object) -> bool:

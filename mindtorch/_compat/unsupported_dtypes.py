@@ -121,11 +121,16 @@ _NOT_OF_UNSIGNED_NAMES = """
 _NOT_OF_UNSIGNED = frozenset(_NOT_OF_UNSIGNED_NAMES.split())
 
 
+_STORED = frozenset((dt.float16, dt.complex32, *dt.UNSIGNED, *_FLOAT8))  # or lead to such
+
+
 def refuse_stored(name: str, infer: Callable[..., object] | None, args: Sequence[object]) -> None:
     """torch's refusal of a dtype that torch's cpu stores and copies, and computes little with:
     float8, complex32, and unsigned integers."""
     flat = [a[0] if isinstance(a, tuple) and a else a for a in args]
     kinds = [a.dtype for a in flat if isinstance(a, Geometry)]
+    if not _STORED.intersection(kinds):
+        return
     pairs = dt.complex32 in kinds
     if not pairs and dt.float16 in kinds and isinstance(infer, Pointwise):
         pairs = result_type(infer.operands(args)[infer.skip :]) is dt.complex32

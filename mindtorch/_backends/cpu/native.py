@@ -114,13 +114,10 @@ class KernelBinding:
         named = self._named(args)
         for call in self.op.kernels.aclnn:
             if call.when is None or call.when(named):
-                letters = lib.mtk_parameters(call.name.encode())
-                if call.inplace or letters == ffi.NULL:
+                letters = _letters(call.name)
+                if call.inplace or letters is None or len(letters) != len(call.args):
                     raise NoKernelError
-                text: str = ffi.string(letters).decode()
-                if len(text) != len(call.args):
-                    raise NoKernelError
-                return call, text
+                return call, letters
         raise NoKernelError
 
     def _named(self, args: Sequence[Any]) -> dict[str, Any]:
@@ -197,11 +194,25 @@ def _tensor(
     )  # fmt: skip
 
 
+@cache
+def _code_of(name: str) -> int:
+    code: int = lib.mtk_dtype(name.encode())
+    return code
+
+
 def _code(dtype: Dtype) -> int:
-    code: int = lib.mtk_dtype(dtype.acl.encode())
+    code = _code_of(dtype.acl)
     if code < 0:
         raise NoKernelError
     return code
+
+
+@cache
+def _letters(name: str) -> str | None:
+    """The kinds of an operator's parameters, None where there is no such kernel."""
+    letters = lib.mtk_parameters(name.encode())
+    text: str | None = None if letters == ffi.NULL else ffi.string(letters).decode()
+    return text
 
 
 _SCALARS: dict[type, tuple[str, Callable[[Any], bytes]]] = {
@@ -223,7 +234,7 @@ def _put(kernel: Any, at: int, letter: str, value: Any) -> None:
             data = pack(value)
         except struct.error as error:
             raise OverflowError(str(error)) from None
-        lib.mtk_scalar(kernel, at, lib.mtk_dtype(name.encode()), data, len(data))
+        lib.mtk_scalar(kernel, at, _code_of(name), data, len(data))
     elif letter == "I" and value.__class__ is tuple and all(type(v) is int for v in value):
         lib.mtk_ints(kernel, at, len(value), list(value))
     elif letter == "B" and value.__class__ is tuple:
@@ -395,14 +406,18 @@ class _Kernels:
         return kernel
 
 
-def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) -> str:
-    """Source of the maker of `run`; `dense`: which results are contiguous. Written to in place is
-    only what no operand shares, or shares as the same view."""
-    names = ", ".join(f"a{i}" for i in range(len(kernels.binding.op.schema.args)))
+@cache
+def _maker_of(
+    count: int, numbers: tuple[int, ...], places: tuple[tuple[str, int, int], ...],
+    dense: tuple[bool, ...], single: bool, into: bool,
+) -> Callable[..., Any]:  # fmt: skip
+    """The maker of `run` of `count` arguments; `dense`: which results are contiguous. Written to in
+    place is only what no operand shares, or shares as the same view."""
+    names = ", ".join(f"a{i}" for i in range(count))
     plain = f"plain(dests, {names})" if into else f"plain({names})"
     lines = []
-    if kernels.numbers:
-        key = "".join(f"a{i} or repr(a{i}), " for i in kernels.numbers)  # 0.0 is not -0.0
+    if numbers:
+        key = "".join(f"a{i} or repr(a{i}), " for i in numbers)  # 0.0 is not -0.0
         lines += [
             f"key = ({key})",
             "kernel = by_key.get(key)",
@@ -413,14 +428,14 @@ def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) 
         lines += ["target = dests[0]", "written, view = target._storage, target._geom"]
         lines += [
             f"if a{i}._storage is written and a{i}._geom is not view: return {plain}"
-            for kind, i, _ in kernels.places
+            for kind, i, _ in places
             if kind == "a"
         ]
         lines += ["m0 = written.memory"]
     else:
         lines += [f"m{k} = empty(size{k}, dtype{k})" for k in range(len(dense))]
-    memories = [_memory(*place) for place in kernels.places]
-    outputs = [into and kind == "o" for kind, _, _ in kernels.places]
+    memories = [_memory(*place) for place in places]
+    outputs = [into and kind == "o" for kind, _, _ in places]
     buffers = ", ".join(
         f"from_buffer(room{n}, {m}{', True' if outputs[n] else ''})" for n, m in enumerate(memories)
     )
@@ -446,7 +461,7 @@ def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) 
     consts = "".join(f"    geom{k}, size{k}, dtype{k} = results[{k}]\n" for k in range(len(dense)))
     consts += "".join(f"    room{n} = rooms[{n}]\n" for n in range(len(memories)))
     params = f"dests, {names}" if into else names
-    return (
+    return _compiled(
         f"def make_run(kernel, by_key, add, plain, results, rooms):\n{consts}"
         f"    def run({params}):\n{body}    return run\n"
     )
@@ -462,8 +477,7 @@ def _memory(kind: str, i: int, member: int) -> str:
 _count = count()
 
 
-@cache
-def _maker(source: str) -> Callable[..., Any]:
+def _compiled(source: str) -> Callable[..., Any]:
     scope = {
         "addresses": _addresses, "empty": np.empty, "fresh": fresh,
         "from_buffer": ffi.from_buffer, "mtk_run": lib.mtk_run,
@@ -501,25 +515,29 @@ def _run(
     if outputs != {k for k, g in enumerate(outs) if g.numel}:
         return plain
     single = len(binding.op.schema.returns) == 1 and not binding.op.schema.returns[0].list
-    source = _source(kernels, [g.contiguous for g in outs], single, False)
     results = [(g, tuple(g.shape) if g.contiguous else g.extent, g.dtype.np) for g in outs]
-    return _runner(source, kernels, first, plain, results)
+    return _runner(kernels, first, plain, results, tuple([g.contiguous for g in outs]), single)
 
 
 def _runner(
-    source: str, kernels: _Kernels, first: tuple[Any, Any], plain: Any, results: list[Any]
-) -> Callable[..., Any]:
+    kernels: _Kernels, first: tuple[Any, Any], plain: Any, results: list[Any],
+    dense: tuple[bool, ...] = (), single: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """Of new results, or of what is written to where there are none."""
     REFERENCES.native = True
-    make: Callable[..., Callable[..., Any]] = _maker(source)
+    count = len(kernels.binding.op.schema.args)
+    numbers, places = tuple(kernels.numbers), tuple(kernels.places)
+    make = _maker_of(count, numbers, places, dense, single, not results)
     rooms = tuple(kernels.binding.rooms)
-    return make(first[0], kernels.by_key, kernels.add, plain, results, rooms)
+    run: Callable[..., Any] = make(first[0], kernels.by_key, kernels.add, plain, results, rooms)
+    return run
 
 
 def _run_into(
     binding: KernelBinding, args: Sequence[Any], first: tuple[Any, Any], plain: Callable[..., None]
 ) -> Callable[..., None]:
     kernels = _Kernels(binding, args, first)
-    return _runner(_source(kernels, [], False, True), kernels, first, plain, [])
+    return _runner(kernels, first, plain, [])
 
 
 # Casts between floating-point dtypes that numpy does element by element in software.
