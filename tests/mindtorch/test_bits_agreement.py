@@ -35,6 +35,13 @@ SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "sum of every second": lambda _, x: x[:, ::2].sum(),
     "mean": lambda _, x: x.mean(),
     "mean of columns": lambda _, x: x.mean(0),
+    "norms of short rows": lambda t, x: t.cat(
+        [
+            t.linalg.vector_norm(x[:, :1].expand(-1, n) * (1 + t.arange(n) / 7), 2, -1)
+            for n in (2, 3, 5, 7)
+        ]
+    ),
+    "products of the running kind": lambda _, x: x.t().cumprod(0),
     "mse_loss": lambda t, x: t.nn.functional.mse_loss(x, x.flip(0) * 0.5),
 }
 LAYERS: dict[str, Callable[[Any, Any], Any]] = {

@@ -385,6 +385,22 @@ def _fused_product(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return run
 
 
+def _index_selected(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Of what lies densely; numpy's says which index is outside."""
+    outside, plain, self = universal("outside"), op.kernels.cpu, args[0]._geom
+    if outside is None or plain is None or args[2].dtype is not int64 or not self.contiguous:
+        return None
+    if not self.ndim:
+        return None
+    at, size = args[1], self.shape[args[1]]
+
+    def run(self: Array, dim: int, index: Array) -> Any:
+        line = index.reshape(-1)
+        return plain(self, dim, index) if outside(line, 0, size) >= 0 else self.take(line, at)
+
+    return run
+
+
 def _angle(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     """Of real numbers, whose result has their dtype."""
     real = out.dtype is float32 and all(a.dtype is float32 for a in args)
@@ -412,6 +428,7 @@ _MAKERS: dict[str, Maker] = {
     "_pdist_forward": _pairs,
     "_rows_of_pivots": _exchanged,
     "_searchsorted": _searched,
+    "index_select": _index_selected,
     "add": _fused_sum(1),
     "addcmul": _fused_product,
     "angle": _angle,

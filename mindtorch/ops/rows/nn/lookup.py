@@ -113,9 +113,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def _class_count(tensor: Tensor, num_classes: int) -> int:
-    if int(tensor.min().item()) < 0:
+    least, most = aten.aminmax(tensor)
+    if int(least.item()) < 0:
         raise RuntimeError("Class values must be non-negative.")
-    largest = int(tensor.max().item())
+    largest = int(most.item())
     if num_classes == -1:
         return largest + 1
     if num_classes <= largest:

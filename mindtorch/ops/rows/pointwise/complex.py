@@ -160,7 +160,7 @@ def _part(number: int) -> Callable[..., Any]:
 
 
 def _conj(self: Tensor) -> Tensor:
-    if not self.is_complex():
+    if self._geom.dtype.category != dt.COMPLEX:
         return self
     conjugated: Tensor = aten._conj_physical(self)
     if "_conjugated" not in self.__dict__:  # what `is_conj` answers by

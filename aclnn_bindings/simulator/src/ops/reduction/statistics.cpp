@@ -1,5 +1,6 @@
 // Norms, variances and standard deviations over axes.
 #include "params/reduction.h"
+#include "loops/lanes.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
 #include "loops/vector_norm.h"
@@ -26,11 +27,39 @@ aclnnStatus check_norm(Call& c) {
   }
   return expect_reduced(c, Out, self, p.reduce.axes, c.flag(P::keepdim));
 }
+// The roots of the sums of squares of rows that lie one after another and fill no vector of torch's,
+// whose compiler fuses what is left of fours (aten/src/ATen/native/cpu/ReduceOpsKernel.cpp).
+template <class C>
+ACL_EXACT void norm_short_rows(C* out, const C* x, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r, x += n) {
+    C sum = 0;
+    int64_t i = 0;
+    for (; i < n / 4 * 4; ++i) sum += x[i] * x[i];
+    for (; i < n; ++i) sum = fused(x[i], x[i], sum);
+    out[r] = std::sqrt(sum);
+  }
+}
+bool short_rows(const Tensor& out, const Tensor& self, const NormPlan& p) {
+  const bool plain = self.dtype == out.dtype && (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE);
+  return plain && p.order == 2 && self.rank > 1 && p.reduce.axes == 1u << (self.rank - 1) &&
+         self.dims[self.rank - 1] < (self.dtype == ACL_FLOAT ? lanes_of<float>() : lanes_of<double>()) && self.contiguous() && out.contiguous();
+}
 template <int Out>
 aclError run_norm(Call& c) {
   using P = params::Norm;
 
-  if (c.tensor(Out).numel() > 0) norm_of(c, c.tensor(Out), c.tensor(P::self), c.get<NormPlan>());
+  const Tensor &out = c.tensor(Out), &self = c.tensor(P::self);
+  const NormPlan& p = c.get<NormPlan>();
+  if (out.numel() == 0) return ACL_SUCCESS;
+  if (!short_rows(out, self, p)) {
+    norm_of(c, out, self, p);
+    return ACL_SUCCESS;
+  }
+  with_float(self.dtype, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    norm_short_rows(out.ptr<C>(), self.ptr<C>(), out.numel(),
+                    self.dims[self.rank - 1]);
+  });
   return ACL_SUCCESS;
 }
 
