@@ -44,6 +44,7 @@ _MOST_DIMS = 8  # of a kernel's tensors
 _LIMIT = 16  # kernels kept per plan for numbers that change
 _SMALL = 1 << 15  # elements below which a kernel for every number costs more than it gains
 _ROOM = 256  # bytes of a message
+_FEWEST = 4  # elements that were measured, for which fewer stand
 # Rows whose statistics have no elements in evaluation, and are absent to the kernel.
 _ABSENT_IF_EMPTY = {"_batch_norm_backward"}
 
@@ -326,7 +327,7 @@ def _in_window(op: Op, args: Sequence[Any], outs: Results) -> bool:
     window = _windows(variant(op, args, first)).get(repr(first.dtype).removeprefix("torch."))
     if window is None:
         return False
-    size = max(g.numel for g in geoms)
+    size = max(_FEWEST, *(g.numel for g in geoms))
     return window[0] <= size and (size <= window[1] or not window[1])
 
 
