@@ -17,7 +17,7 @@ from tests.mindtorch.agreement import agree
 
 REFUSED = (
     "package.PackageExporter",
-    "utils.cpp_extension.load", "distributed.fsdp.FullyShardedDataParallel",
+    "utils.cpp_extension.load", "distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
     "distributed.checkpoint.HuggingFaceStorageReader", "distributed.optim.PostLocalSGDOptimizer",
     "distributed.rpc.init_rpc", "distributed.pipelining.pipeline",
     "quantization.QConfigMapping", "ao.quantization.quantize_fx.prepare_fx",

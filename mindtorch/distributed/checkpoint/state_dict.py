@@ -19,6 +19,7 @@ from mindtorch.optim import Optimizer
 
 from ..._tensor.tensor import Tensor
 from .. import get_rank
+from ..fsdp import FullyShardedDataParallel as Wrapped
 from ._wholes import from_first, gathered, spread
 from .planner_helpers import flatten_state_dict, set_element
 
@@ -183,6 +184,8 @@ def _filled(optimizer: Optimizer) -> None:
 
 def _by_name(model: nn.Module, optimizer: Optimizer) -> State:
     """An optimizer's state by the names of parameters; KeyError for one that the model lacks."""
+    if Wrapped.fsdp_modules(model):
+        return Wrapped.optim_state_dict(model, optimizer)
     names, raw = _names(model), optimizer.state_dict()
     at: dict[int, str] = {}
     for group, raw_group in zip(optimizer.param_groups, raw["param_groups"], strict=True):
@@ -296,6 +299,8 @@ def _by_place(model: nn.Module, optimizer: Optimizer, source: State, strict: boo
     """A state by names as the optimizer itself loads it."""
     if all(isinstance(name, int) for name in source["state"]):
         return source
+    if Wrapped.fsdp_modules(model):
+        return Wrapped.optim_state_dict_to_load(model, optimizer, source)
     names = _names(model)
     settings = {name: g for g in source["param_groups"] for name in g["params"]}
     state: dict[int, Any] = {}

@@ -242,6 +242,7 @@ def ranks(what, library, size, folder):
     return [json.loads(out.splitlines()[-1]) for out in outputs]
 
 
+@pytest.mark.slow
 def test_shards_are_read_by_another_number_of_ranks(tmp_path):
     written = ranks("write", "mindtorch", 2, tmp_path)
     assert written[0]["files"] == [".metadata", "__0_0.distcp", "__1_0.distcp"]

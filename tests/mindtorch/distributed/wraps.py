@@ -1,0 +1,141 @@
+"""What a rank of FullyShardedDataParallel tells, in either library: `wraps.py losses|states`."""
+
+import json
+import os
+import sys
+import warnings
+from functools import partial
+from importlib import import_module
+
+LIBRARY = os.environ.get("LIBRARY", "mindtorch")
+torch = import_module(LIBRARY)
+dist = import_module(f"{LIBRARY}.distributed")
+fsdp = import_module(f"{LIBRARY}.distributed.fsdp")
+wrap = import_module(f"{LIBRARY}.distributed.fsdp.wrap")
+nn, FSDP = torch.nn, fsdp.FullyShardedDataParallel
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l1, self.l2 = nn.Linear(4, 6), nn.Linear(6, 4)
+
+    def forward(self, x):
+        return x + self.l2(torch.relu(self.l1(x)))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.head = nn.Linear(3, 4), nn.Linear(4, 2)
+        self.blocks = nn.ModuleList([Block(), Block()])
+        self.register_buffer("shift", torch.ones(2))
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x) + self.shift
+
+
+def network():
+    net = Net()
+    for i, p in enumerate(net.parameters()):
+        with torch.no_grad():
+            p.copy_((torch.arange(p.numel()).reshape(p.shape) * (i + 2) % 7 - 3.0) / 7)
+    return net
+
+
+def steps(model, optimizer, rank, count=3):
+    x = (torch.arange(6.0).view(2, 3) + rank) / 5
+    losses = []
+    for _ in range(count):
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(round(loss.item(), 3))
+    return losses
+
+
+BLOCKS = partial(wrap.transformer_auto_wrap_policy, transformer_layer_cls={Block})
+OPTIONS = {
+    "plain": {}, "original": {"use_orig_params": True},
+    "whole": {"sharding_strategy": fsdp.ShardingStrategy.NO_SHARD},
+    "gradients": {"sharding_strategy": fsdp.ShardingStrategy.SHARD_GRAD_OP},
+    "blocks": {"auto_wrap_policy": BLOCKS},
+    "original blocks": {"auto_wrap_policy": wrap.ModuleWrapPolicy({Block}),
+                        "use_orig_params": True},
+    "by size": {"auto_wrap_policy": partial(wrap.size_based_auto_wrap_policy, min_num_params=20)},
+    "half": {"mixed_precision": fsdp.MixedPrecision(
+        param_dtype=torch.bfloat16, reduce_dtype=torch.float32, buffer_dtype=torch.bfloat16)},
+}  # fmt: skip
+
+
+def wrapped(**options):
+    return FSDP(network(), device_id=torch.device("cpu"), **options)
+
+
+def losses(rank):
+    """Losses, and what the parameters are called and how large this rank's parts are."""
+    told = {}
+    for name, options in OPTIONS.items():
+        model = wrapped(**options)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        told[name] = [steps(model, optimizer, rank), str(model),
+                      [(n, list(p.shape)) for n, p in model.named_parameters()]]  # fmt: skip
+    return told
+
+
+def rounded(state):
+    return {k: [round(v, 4) + 0.0 for v in t.flatten().tolist()] for k, t in state.items()}
+
+
+def states(rank):
+    """States after steps, which are those of DistributedDataParallel, and go on from there."""
+    reference = nn.parallel.DistributedDataParallel(network())
+    optimizer = torch.optim.Adam(reference.parameters(), lr=0.05, eps=1e-2)
+    steps(reference, optimizer, rank)
+    expected = rounded(reference.module.state_dict())
+    told = []
+    for name in ("plain", "original", "whole", "blocks", "original blocks"):
+        model = wrapped(**OPTIONS[name])
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.05, eps=1e-2)
+        steps(model, optimizer, rank)
+        state, whole = model.state_dict(), FSDP.optim_state_dict(model, optimizer)
+        assert rounded(state) == expected, name
+        again = wrapped(**OPTIONS["blocks"])
+        another = torch.optim.Adam(again.parameters(), lr=0.05, eps=1e-2)
+        assert not any(again.load_state_dict(state))
+        another.load_state_dict(FSDP.optim_state_dict_to_load(again, another, whole))
+        here, there = steps(again, another, rank), steps(model, optimizer, rank)
+        assert here == there, (name, here, there)
+        with FSDP.summon_full_params(model), torch.no_grad():
+            model.module.head.weight.fill_(2.0)
+            shapes = [(n, list(p.shape)) for n, p in model.named_parameters()]
+        assert set(model.state_dict()["head.weight"].flatten().tolist()) == {2.0}
+        first = fsdp.FullStateDictConfig(rank0_only=True)
+        with FSDP.state_dict_type(model, fsdp.StateDictType.FULL_STATE_DICT, first):
+            names = list(model.state_dict())
+        with FSDP.state_dict_type(model, fsdp.StateDictType.SHARDED_STATE_DICT):
+            parts = model.state_dict()
+            model.load_state_dict(parts)
+        model.zero_grad()
+        with model.no_sync():
+            model(torch.ones(1, 3)).sum().backward()
+        model(torch.ones(1, 3)).sum().backward()
+        norm = model.clip_grad_norm_(0.5).item()
+        squares = torch.tensor(sum(
+            p.grad.square().sum().item() for p in model.parameters() if p.grad is not None
+        ))  # fmt: skip
+        dist.all_reduce(squares)
+        told.append([shapes, names, type(parts["head.weight"]).__name__, round(norm, 3),
+                     round(squares.item(), 4)])  # fmt: skip
+    return told
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    dist.init_process_group("gloo", timeout=__import__("datetime").timedelta(seconds=60))
+    print(json.dumps(globals()[sys.argv[1]](dist.get_rank())), flush=True)
+    dist.destroy_process_group()
