@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
@@ -16,7 +16,9 @@ from .scope import StepScope
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
            "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
-           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip
+           "region_activation_memory_budget", "register_multi_grad_hook", "save_on_cpu",
+           "saved_tensors_hooks", "set_override_stale_capture_stream",
+           "set_warn_on_accumulate_grad_stream_mismatch"]  # fmt: skip
 
 
 class saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
@@ -222,3 +224,23 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - torc
                 yield _AllowMutationOnSavedContext(self)
         finally:
             self.active = False
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accepted: gradients are added up on the stream of their backward, so that none differ."""
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Accepted: no node keeps a stream of an earlier capture."""
+
+
+def region_activation_memory_budget(budget: float) -> NoReturn:
+    """RuntimeError, as in torch outside of compiled code; TypeError and ValueError for no share."""
+    what = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, int | float):
+        raise TypeError(f"{what}: expects a float, got {type(budget).__name__}")
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"{what}: must be in [0, 1], got {budget}")
+    raise RuntimeError(
+        f"{what} can only be used inside a torch.compile region; it has no effect in eager mode."
+    )

@@ -3,6 +3,9 @@
 import contextlib
 import importlib
 import io
+import os
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -132,7 +135,39 @@ for option in ({"acc_policy": "x"}, {"chunking_method": "aspect_ratio:2"}, {"bat
 print(torch.nn.Container(a=torch.nn.Linear(1, 1)))
 show(lambda: torch.nn.functional.assert_int_or_pair([1, 2, 3], "x", "{} is bad"))
 """,
+    "graphs": """
+G = torch.autograd.graph
+print(G.set_warn_on_accumulate_grad_stream_mismatch(True), G.set_override_stale_capture_stream(True))
+for share in (0.5, 2.0, True, "a"):
+    show(lambda: G.region_activation_memory_budget(share))
+D = module("utils.dlpack").DLDeviceType
+print({name: int(member) for name, member in D.__members__.items()})
+print(module("multiprocessing.reductions").fd_id(0) is not None)
+""",
 }  # fmt: skip
+SPAWNED = """
+import os, pickle, signal, sys, time
+import torch
+import torch.multiprocessing as mp
+def works(i, a): print("works", i, a, flush=True)
+def raises(i):
+    if i == 1: raise ValueError("no")
+    time.sleep(5)
+def leaves(i): sys.exit(3)
+def is_ended(i): os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    mp.spawn(works, args=(5,), nprocs=1)
+    for function, count in ((raises, 2), (leaves, 1), (is_ended, 1)):
+        try:
+            mp.spawn(function, nprocs=count)
+        except (mp.ProcessRaisedException, mp.ProcessExitedException) as error:
+            lines = str(error).strip().splitlines()
+            print(type(error).__name__, lines[0], lines[-1], error.error_index, error.error_pid > 0,
+                  getattr(error, "exit_code", 0), getattr(error, "signal_name", 0),
+                  type(pickle.loads(pickle.dumps(error))).__name__)
+    context = mp.spawn(works, args=(1,), nprocs=1, join=False)
+    print(type(context).__name__, len(context.pids()), context.join(), context.join())
+"""
 
 
 def printed(program, library):
@@ -158,6 +193,21 @@ def printed(program, library):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_prints_what_it_prints_in_torch(name):
     assert printed(PROGRAMS[name], mindtorch) == printed(PROGRAMS[name], torch)
+
+
+@pytest.mark.slow
+def test_spawned_processes_end_as_in_torch(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(SPAWNED)
+    plain = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    there = [sys.executable, str(file)]
+    here = [sys.executable, "-m", "mindtorch_npu", "exec", "--", *there]
+    runs = [
+        subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)
+        for words, env in ((there, plain), (here, {**os.environ}))
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert "ProcessRaisedException" in runs[1].stdout
 
 
 @pytest.mark.parametrize("window", [(-1, -1), (-1, 0), (1, 0)])
