@@ -269,7 +269,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
         (4, 0): "float16",
         (4, 64): "float32",
     },
-    "kthvalue along others": {(4, 0): "int32 int64", (4, 8192): "uint8"},
+    "kthvalue along others": {(4, 0): "bfloat16 float16 float32 float64 int32 int64 uint8"},
     "kthvalue along the last": {
         (4, 0): "bfloat16 float16 float32 float64 int32 int64",
         (4, 8192): "uint8",
@@ -474,6 +474,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "threshold": {(4, 0): "bfloat16 float16 float32 float64 int32 int64", (4, 8192): "uint8"},
     "threshold_backward": {(4, 0): "bfloat16 float16", (512, 0): "float32 float64"},
     "topk along the last": {(4, 0): "bfloat16 float16 float32 float64 int32 int64 uint8"},
+    "topk along others": {(4, 0): "bfloat16 float16 float32 float64 int32 int64 uint8"},
     "tril": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "triu": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "trunc": {(4, 0): "bfloat16 float16"},

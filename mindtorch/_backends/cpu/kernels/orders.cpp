@@ -53,7 +53,7 @@ void middle(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   });
 }
 
-// (n)->(),(): the most frequent value, the smallest of equals, and where it is last.
+// (n)->(),(): the most frequent value, the smallest of equals, and where one is.
 template <class T>
 void mode(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   const intptr_t n = sizes[1];
@@ -61,7 +61,8 @@ void mode(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
   each<3>(args, sizes, steps, [&] {
     const Line<T> line{args[0], steps[3]};
     read_numbers(line, n, places);
-    std::sort(places.begin(), places.end());
+    // By value alone: of equals that torch's same call puts last, this is the index.
+    std::sort(places.begin(), places.end(), [](auto& a, auto& b) { return a.value < b.value; });
     const Place<T>* best = nullptr;
     size_t most = 0, start = 0;
     for (size_t i = 0; i < places.size(); ++i) {
