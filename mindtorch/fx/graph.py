@@ -387,7 +387,17 @@ class _PyTreeCodeGen(CodeGen):
         self.pytree_info = pytree_info
 
     def process_inputs(self, *args: Any) -> Any:
+        if self._takes_keywords():
+            from ..utils._pytree import tree_flatten
+
+            return tree_flatten(args)[0]
         return fx_pytree.tree_flatten_spec(list(args), self.pytree_info.in_spec)
+
+    def _takes_keywords(self) -> bool:
+        """Whether inputs are those of a call: a tuple, and a dictionary."""
+        spec = self.pytree_info.in_spec
+        kinds = [child.type for child in spec.children()] if spec.type is tuple else []
+        return kinds == [tuple, dict]
 
     def process_outputs(self, outputs: Any) -> Any:
         from ..utils._pytree import tree_unflatten
@@ -403,7 +413,12 @@ class _PyTreeCodeGen(CodeGen):
         signature = super().gen_fn_def(names, maybe_return_annotation)
         if not free_vars:
             return signature
-        read = f"[{', '.join(n for n in names if n != self_name)}]"
+        inputs = [n for n in names if n != self_name]
+        read = f"[{', '.join(inputs)}]"
+        if self._takes_keywords():
+            count = self.pytree_info.in_spec.child(0).num_children
+            words = ", ".join(f"'{n}':{n}" for n in inputs[count:])
+            read = f"([{', '.join(inputs[:count])}], {{{words}}})"
         names_text = ", ".join(v.partition(":")[0].partition("=")[0].strip() for v in free_vars)
         return (
             f"{signature}\n    {names_text}, = fx_pytree.tree_flatten_spec({read}, self._in_spec)"

@@ -377,8 +377,68 @@ def settings(lib):
         lib.compile(lambda x: x * 2, backend=backend)(x)
         return sorted(x._dynamo_dynamic_indices), seen
 
+    testing = import_module(f"{lib.__name__}._dynamo.testing")
+
+    def counted(calls, **options):
+        counter = testing.CompileCounter()
+        run = lib.compile(lambda x: x * 2, backend=counter, dynamic=False, **options)
+        for n in range(2, calls + 2):
+            run(lib.ones(n))
+        return counter.frame_count
+
+    def limited(**options):
+        with config.patch(**options):
+            return counted(3)
+
+    def in_stance(stance):
+        counter = testing.CompileCounter()
+        run = lib.compile(lambda x: x * 2, backend=counter, dynamic=False)
+        run(lib.ones(2))
+        with lib.compiler.set_stance(stance):
+            run(lib.ones(3))
+        return counter.frame_count
+
+    def whole():
+        given = lib.ones(2, 3), {"b": lib.ones(2, 3) * 2, "d": 3}
+        graph, _ = dynamo.export(lambda x, y: {"a": x.sin() + y["b"], "c": x})(*given)
+        return graph.code, str(graph(*given))
+
+    def of_a_module():
+        net = Net(lib)
+        graph, _ = dynamo.export(net)(lib.ones(3, 2))
+        return sorted(n for n, _ in graph.named_parameters()), str(graph(lib.ones(2, 2)))
+
+    def one_node():
+        @lib.compiler.allow_in_graph
+        def double(x):
+            return x * 2
+
+        graphs = testing.EagerAndRecordGraphs()
+        result = lib.compile(lambda x: double(x + 1), backend=graphs)(lib.ones(2))
+        names = [str(n.name) for n in graphs.graphs[0].graph.nodes]
+        return names, str(result), lib.compiler.allow_in_graph([double])[0] is not None
+
+    def both_graphs():
+        kept, x = testing.AotEagerAndRecordGraphs(), lib.ones(2, requires_grad=True)
+        lib.compile(lambda x: x.sin() + 1, backend=kept)(x).sum().backward()
+        return [g.code for g in (*kept.fw_graphs, *kept.bw_graphs)], str(x.grad)
+
+    def agreeing():
+        x = testing.rand_strided((2, 3), (1, 2))
+        pairs = (x, x), ([x, {"a": x}], [x, {"a": x + 1}]), (x, x.double()), (x, x[0]), (1, 1)
+        return x.stride(), [testing.same(*pair) for pair in pairs], testing.normalize_gm("# a\nb ")
+
+    def reported():
+        report = lib.export.draft_export(lib.nn.Linear(3, 2), (lib.ones(1, 3),))._report
+        return str(report), report.failures, report.successful(), type(report).__name__
+
     plus = lib.compile(lambda x: x + 1, backend=failing)
     yield from (
+        lambda: counted(10), lambda: counted(4, recompile_limit=2),
+        lambda: counted(3, recompile_limit=2, fullgraph=True),
+        lambda: limited(recompile_limit=2, fail_on_recompile_limit_hit=True),
+        lambda: in_stance("nothing"), lambda: in_stance("eager_on_recompile"), whole, of_a_module,
+        one_node, both_graphs, agreeing, reported,
         lambda: config.nothing, lambda: setattr(config, "nothing", 1),
         lambda: patched(nothing=1), lambda: patched("suppress_errors", True),
         lambda: patched(suppress_errors=True, verbose=True), lambda: patched({"verbose": True}),
@@ -398,7 +458,7 @@ def settings(lib):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("at", range(19))
+@pytest.mark.parametrize("at", range(31))
 def test_settings_backends_and_stances_are_those_of_torch(at):
     outcomes = []
     for lib in (mindtorch, torch):

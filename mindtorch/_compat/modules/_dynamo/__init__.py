@@ -18,11 +18,13 @@ from ..compiler import (
 from . import config, exc
 from .eval_frame import OptimizedModule
 from .explanation import explain
+from .whole_graphs import export
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "exc",
-    "explain", "graph_break", "is_compiling", "list_backends", "lookup_backend", "mark_dynamic",
-    "mark_static", "mark_static_address", "maybe_mark_dynamic", "register_backend", "reset", "run",
+    "explain", "export", "graph_break", "is_compiling", "list_backends", "lookup_backend",
+    "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "register_backend",
+    "reset", "run",
 ]  # fmt: skip
 
 

@@ -19,6 +19,10 @@ class RecompileError(TorchDynamoException):
     """A function would be compiled again, and the settings forbid it."""
 
 
+class FailOnRecompileLimitHit(TorchDynamoException):
+    """A function was compiled as often as it may be, and the settings make that an error."""
+
+
 class ShortenTraceback(TorchDynamoException):
     """Errors whose traceback torch cuts."""
 

@@ -36,7 +36,7 @@ def compile(
     if model is None:
         return lambda target: compile(
             target, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-            options=options, disable=disable,
+            options=options, disable=disable, recompile_limit=recompile_limit,
         )  # fmt: skip
     if mode is not None and options is not None:
         raise RuntimeError(
@@ -55,7 +55,9 @@ def compile(
     from .optimized import OptimizedModule
 
     if callable(backend):
-        call: EagerCall | CapturedCall = CapturedCall(model, backend, fullgraph, dynamic)
+        call: EagerCall | CapturedCall = CapturedCall(
+            model, backend, fullgraph, dynamic, recompile_limit
+        )
         return OptimizedModule(model, call) if isinstance(model, Module) else call.function()
     if isinstance(backend, str) and backend not in _BACKENDS:
         from .._dynamo.exc import InvalidBackend
@@ -84,11 +86,22 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def allow_in_graph(fn: Any) -> Any:
+    """`fn`, or each of a list, as a function whose calls are one node each."""
+    if isinstance(fn, list | tuple):
+        return [allow_in_graph(f) for f in fn]
+    if not callable(fn):
+        raise AssertionError("allow_in_graph expects a callable")
+    from .capture import one_node
+
+    return one_node(fn)
+
+
+def _unchanged(fn: Any) -> Any:
     """`fn` unchanged: what it calls is in the graph."""
     return fn
 
 
-assume_constant_result = substitute_in_graph = nested_compile_region = allow_in_graph
+assume_constant_result = substitute_in_graph = nested_compile_region = _unchanged
 
 
 def is_compiling() -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import logging
 import operator
 import threading
 import weakref
@@ -23,7 +24,7 @@ from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import Graph, GraphModule
 from mindtorch.fx.call_sites import root_call
 from mindtorch.fx.fake import TRACING, default_mode, outside
-from mindtorch.fx.recorder import Arguments, Keywords, Untraceable, real_of
+from mindtorch.fx.recorder import Arguments, Keywords, TracedTensor, Untraceable, real_of
 from mindtorch.nn.modules.module import Module
 from mindtorch.nn.parameter import Parameter
 from mindtorch.utils._config_module import SETTINGS
@@ -31,6 +32,7 @@ from mindtorch.utils._pytree import tree_flatten, tree_map
 
 from .._dynamo.exc import (
     BackendCompilerFailed,
+    FailOnRecompileLimitHit,
     RecompileError,
     TorchDynamoException,
     Unsupported,
@@ -47,7 +49,18 @@ class _TracingState(threading.local):
     exporting = False
     stance = "default"
 
+    def is_eager(self) -> bool:
+        """Whether nothing is compiled; RuntimeError where the program asked for nothing known."""
+        if self.stance not in STANCES:
+            described = f"stance={self.stance!r}, skip_guard_eval_unsafe=False, backend=None"
+            raise RuntimeError(f"invalid torch.compile stance 'DynamoStance({described})'")
+        return self.stance == "force_eager"
 
+
+STANCES = frozenset((
+    "default", "eager_on_recompile", "eager_then_compile", "aot_eager_then_compile",
+    "fail_on_recompile", "force_eager",
+))  # fmt: skip
 CURRENT = _TracingState()
 
 
@@ -93,23 +106,25 @@ class CapturedCall:
 
     def __init__(
         self, target: Callable[..., Any], backend: Callable[..., Any], fullgraph: bool = False,
-        dynamic: bool | None = None,
+        dynamic: bool | None = None, limit: int | None = None,
     ):  # fmt: skip
         self.target, self.backend = target, backend
-        self.fullgraph, self.dynamic = fullgraph, dynamic
+        self.fullgraph, self.dynamic, self.limit = fullgraph, dynamic, limit
         self.entries: dict[Any, list[tuple[Any, Any, Any]]] = {}
         self.breaks: list[str] = []
         self.compilations, self.counted = 0, set[str]()  # of graphs; reasons of breaks
         self.sizes: dict[str, list[int | None]] = {}
         self.arguments: list[Any] = []
         self.guards: list[CallFacts] = []  # of the first graphs of calls
+        self.is_past_limit = False
         self.changing_attributes = set[str]()  # of modules, by calls themselves
         functools.update_wrapper(self, target, updated=())
         CALLS.add(self)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        eager = CURRENT.stance == "force_eager"
-        if eager or CURRENT.recorder is not None:  # a call inside another's is part of its graph
+        if (
+            CURRENT.is_eager() or CURRENT.recorder is not None
+        ):  # a call inside another's is part of its graph
             return self.target(*args, **kwargs)
         recorder, plain = DynamoRecorder(self), (args, kwargs)
         CURRENT.recorder = recorder
@@ -200,7 +215,10 @@ class CapturedCall:
             if all(s == at or (at is None and s > 1) for s, at in zip(shapes, fixed, strict=True)):
                 self.arguments = with_sizes(inputs, symbols)
                 return run
-        self._look_at_recompile(facts)
+        if facts is not None:
+            self.is_past_limit = self._look_at_recompile(facts)
+        if self.is_past_limit:
+            return GraphModule(recorder.root, graph).forward
         fixed = self._dynamic_sizes(graph, inputs)
         symbols = add_symbols(graph, inputs, fixed)
         self.arguments = with_sizes(inputs, symbols)
@@ -218,21 +236,41 @@ class CapturedCall:
         versions.append((fixed, symbols, run))
         return run
 
-    def _look_at_recompile(self, facts: CallFacts | None) -> None:
-        """Refuse to compile (again) where the program asked for that."""
-        again = bool(self.guards) and facts is not None
+    def _look_at_recompile(self, facts: CallFacts) -> bool:
+        """Whether a call is to run as it is, not to be compiled another time; an error where the
+        program asked for that."""
+        again = bool(self.guards)
+        settings = SETTINGS["mindtorch._dynamo.config"]
         code = getattr(getattr(self.target, "forward", self.target), "__code__", None)
         place = (code.co_filename, code.co_name, code.co_firstlineno) if code else (None,) * 3
-        why = "" if facts is None else reasons(self.target, self.guards, facts, self.sizes)
+        why = reasons(self.target, self.guards, facts, self.sizes)
         if CURRENT.stance == "fail_on_recompile":
             raise RuntimeError(
                 "Detected recompile when torch.compile stance is 'fail_on_recompile'. filename:"
                 f" {place[0]!r}, function name: {place[1]!r}, line number: {place[2]}{why}"
             )
-        if again and SETTINGS["mindtorch._dynamo.config"]["error_on_recompile"]:
+        if again and settings["error_on_recompile"]:
             name = f"{place[1]} in {place[0]}:{place[2]}"
             raise RecompileError(f"Recompiling function {name}{why}")
-        self.guards += [] if facts is None else [facts]
+        if again and CURRENT.stance == "eager_on_recompile":
+            return True
+        limit: int = settings["recompile_limit"] if self.limit is None else self.limit
+        if len(self.guards) < limit:
+            self.guards.append(facts)
+            return False
+        if self.fullgraph or settings["fail_on_recompile_limit_hit"]:
+            raise FailOnRecompileLimitHit(
+                "Hard failure due to fullgraph=True"
+                if self.fullgraph
+                else "Hard failure due to fail_on_recompile_limit_hit"
+            )
+        if not self.is_past_limit:
+            last = why.rpartition("\n    - ")[2] if why else ""
+            logging.getLogger("torch._dynamo").warning(
+                "torch._dynamo hit config.recompile_limit (%s)\n   function: '%s' (%s:%s)\n"
+                "   last reason: %s", limit, place[1], place[0], place[2], last,
+            )  # fmt: skip
+        return True
 
     def _backend_of(self, module: GraphModule) -> Callable[..., Any]:
         """What the backend gives for a graph; BackendCompilerFailed where it raises."""
@@ -292,7 +330,7 @@ class EagerCall(CapturedCall):
                 result = super().__call__(*args, **kwargs)
                 self.traced.add(key)
                 return result
-        eager = CURRENT.stance == "force_eager"
+        eager = CURRENT.is_eager()
         CURRENT.compiling += not eager
         try:
             return self.target(*args, **kwargs)
@@ -315,5 +353,19 @@ def outside_graphs(fn: Callable[..., Any], reason: str | None = None) -> Callabl
                 return fn(*args, **kwargs)
         finally:
             CURRENT.recorder, CURRENT.compiling = recorder, compiling
+
+    return call
+
+
+def one_node(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose calls in a graph are a node each, whatever it calls."""
+
+    @functools.wraps(fn)
+    def call(*args: object, **kwargs: object) -> Any:
+        recorder = CURRENT.recorder
+        leaves = tree_flatten((args, kwargs))[0]
+        if recorder is None or not any(isinstance(v, TracedTensor) for v in leaves):
+            return fn(*args, **kwargs)
+        return recorder.call(None, "", fn, args, kwargs, ("call_function", fn, args, kwargs))
 
     return call

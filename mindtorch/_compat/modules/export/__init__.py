@@ -36,6 +36,7 @@ from .._decomp import CustomDecompTable as CustomDecompTable
 from .._dynamo.exc import Unsupported, UserError
 from ..compiler.capture import CURRENT
 from .decompositions import default_decompositions as default_decompositions
+from .draft import DraftExportReport
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, combined, dims
 from .exported_program import CallSpec, ExportedProgram
 from .graph_signature import (
@@ -340,8 +341,10 @@ def draft_export(
     dynamic_shapes: Any = None, preserve_module_call_signature: tuple[str, ...] = (),
     strict: bool = False, prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:  # fmt: skip
-    """The same as `export`: what that refuses is refused here too."""
-    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
+    """The same as `export`, with a report: what that refuses is refused here too."""
+    program = export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
+    program._report = DraftExportReport([])
+    return program
 
 
 def _exported(

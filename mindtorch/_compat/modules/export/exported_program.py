@@ -141,6 +141,8 @@ class ExportedProgram:
         copied.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
         return copied
 
+    _report: object = None  # of draft_export
+
     def __call__(self, *args: object, **kwargs: object) -> object:
         raise RuntimeError(
             "Unable to call ExportedProgram directly. You should use `exported_program.module()`"
