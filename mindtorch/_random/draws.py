@@ -370,6 +370,8 @@ def random_(
         if fills_by_mode(self, f"random_.{overload}", numbers, (), generator):
             return self
         return _refill(self, "integers", (low, high), generator)
+    if dtype.category is dt.COMPLEX:
+        raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{dtype.legacy}'")
     high = _span(dtype)
     _refuse_range(low, high, dtype)
     if fills_by_mode(self, "random_", (), (), generator):
@@ -459,6 +461,9 @@ def bernoulli_(
         p = p.expand(self.shape)
     elif not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    if self.is_complex():
+        name = "tensor_cpu_self_" if isinstance(p, Tensor) else "scalar_cpu_"
+        raise NotImplementedError(f"\"bernoulli_{name}\" not implemented for '{self.dtype.legacy}'")
     overload, defaults = ("Tensor", ()) if isinstance(p, Tensor) else ("float", (0.5,))
     if fills_by_mode(self, f"bernoulli_.{overload}", (p,), defaults, generator):
         return self
@@ -596,7 +601,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype.category > dt.FLOAT or self.dtype is dt.bool:
-        raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.legacy}'")
+        raise NotImplementedError(f"\"geometric_cpu\" not implemented for '{self.dtype.legacy}'")
     if fills_by_mode(self, "geometric_", (p,), (), generator):
         return self
     if sequential.fill(generator, "geometric", self, log1p(-p)):

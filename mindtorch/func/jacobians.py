@@ -36,6 +36,8 @@ def _reverse(
     @wraps(func)
     def inside(*args: Any) -> Any:
         numbers = argument_numbers(argnums, args)
+        title = "jacfwd" if forward else "jacrev"
+        _refuse_complex(title, "inputs", tree_flatten(args)[0])
 
         def output(*values: Any) -> Any:
             arguments = list(args)
@@ -49,6 +51,7 @@ def _reverse(
                 leaf.numel()  # AttributeError for what is no tensor
         value, product, *aux = pullback(output, primals, has_aux, refuse, name, forward)
         outs, spec = tree_flatten(value)
+        _refuse_complex(title, "outputs", outs)
         rows = [_rows(outs, spec, product, k) for k in range(len(outs))]
         if forward:
             rows = [_column_major(row, outs[k].dim()) for k, row in enumerate(rows)]
@@ -58,6 +61,16 @@ def _reverse(
         return (jacobian, *aux) if has_aux else jacobian
 
     return inside
+
+
+def _refuse_complex(name: str, what: str, leaves: Sequence[object]) -> None:
+    """RuntimeError in torch's words: a Jacobian of complex numbers would be two."""
+    for at, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and leaf.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened"
+                f" input idx: {at}"
+            )
 
 
 def _rows(outs: list[Any], spec: TreeSpec, product: Callable[..., Any], k: int) -> tuple[Any, ...]:

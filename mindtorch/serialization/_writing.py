@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
@@ -234,6 +235,13 @@ def write(
         (_write_older(obj, f, protocol) if older else _write(obj, f, protocol, record_order, root))
         return
     path = os.fspath(f)
+    if not older and os.path.basename(path) in ("", "."):
+        raise RuntimeError(f"[enforce fail at inline_container.cc:720] . invalid file name: {path}")
+    if not older and os.path.isdir(path):
+        raise RuntimeError(
+            "[enforce fail at inline_container.cc:747] . open file failed with strerror: Is a"
+            " directory"
+        )
     stem = os.path.basename(path).rpartition(".")[0] or os.path.basename(path)
     root = stem if stem.isascii() else root
     if os.path.exists(path) and not os.path.isfile(path):
@@ -241,8 +249,10 @@ def write(
             write(obj, file, protocol, record_order=record_order, older=older, root=root)
         return
     folder, name = os.path.split(os.path.realpath(path))
-    if not (older or os.path.isdir(folder)):
-        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    if not path or not os.path.isdir(folder):
+        if older:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
     beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(4)}.part")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:

@@ -210,6 +210,17 @@ def pad_sequence(
             "pad_sequence: Expected iterable for input sequences, but got arg of type: "
             f"{type(sequences)}"
         )
+    settings: tuple[tuple[str, object, Any, str], ...] = (
+        ("batch_first", batch_first, bool, "bool"),
+        ("padding_value", padding_value, (int, float, Tensor), "float"),
+        ("padding_side", padding_side, str, "str"),
+    )
+    for at, (name, value, kinds, kind) in enumerate(settings, 2):
+        if not isinstance(value, kinds):
+            raise TypeError(
+                f"pad_sequence(): argument '{name}' (position {at}) must be {kind}, not"
+                f" {class_name(value)}"
+            )
     if padding_side not in ("left", "right"):
         raise RuntimeError(
             f"Expected padding_side to be one of left or right, but got {padding_side}."

@@ -78,15 +78,15 @@ def _fillable(args: dict[str, Any]) -> bool:
 
 def _masked_shape(self: Geometry, mask: Geometry, value: Geometry | Number) -> Geometry:
     """The rule of masked_fill; a value of the cpu may stand beside tensors of another device."""
-    if mask.dtype is not bool_:
-        raise RuntimeError(
-            "masked_fill_ only supports boolean masks, but got mask with dtype"
-            f" {c_name(mask.dtype)}"
-        )
     if isinstance(value, Geometry) and value.ndim:
         raise RuntimeError(
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
+        )
+    if mask.dtype is not bool_:
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype"
+            f" {c_name(mask.dtype)}"
         )
     if mask.device is not self.device:
         raise RuntimeError(
