@@ -182,7 +182,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "embedding": {(4, 0): "bfloat16 bool float16 float64 int32 int64 uint8", (4, 8192): "float32"},
     "embedding_dense_backward": {(4, 0): "bfloat16 float16", (512, 0): "float32 float64"},
     "eq": {(2048, 0): "bfloat16 float16"},
-    "erf": {(4, 0): "bfloat16 float16", (512, 0): "float32", (131072, 0): "float64"},
+    "erf": {(4, 0): "bfloat16 float16", (128, 0): "float32", (131072, 0): "float64"},
     "erfc": {(4, 8192): "bfloat16", (4, 0): "float16 float32"},
     "erfinv": {(4, 4): "bfloat16 float16 float64", (4, 0): "float32"},
     "exp": {(4, 2048): "bfloat16", (4, 0): "float16", (8192, 0): "float32"},
