@@ -7,9 +7,9 @@ from ...words import *
 Sizes = tuple[int, ...]
 
 
-def expanded(value: Sizes, n: int, default: Sizes = ()) -> Sizes:
+def expanded(value: Sizes | int, n: int, default: Sizes = ()) -> Sizes:
     """One size per dimension; an empty list means the default."""
-    value = value or default
+    value = (value,) if isinstance(value, int) else value or default
     return value * n if len(value) == 1 else value
 
 
