@@ -210,8 +210,14 @@ def _applied(node: Node, grads: Any) -> Any:
         for note in LOCAL.profilers:
             for name in ("detach", "aten::detach") if first else ():
                 note(name, start, stop)
-            note(node.name(), start, stop)
-            note(f"autograd::engine::evaluate_function: {node.name()}", start, stop)
+            _note_node(note, node.name(), start, stop)
+            if isinstance(node, OpNode) and node.op.name == "linear" and node.edges[1]:
+                _note_node(note, "TBackward0", stop, perf_counter())  # of the weight
+
+
+def _note_node(note: Callable[[str, float, float], None], name: str, *times: float) -> None:
+    note(name, *times)
+    note(f"autograd::engine::evaluate_function: {name}", *times)
 
 
 def _step(node: Node, grads: Any, pending: Any, heap: Any, needed_nodes: Any, captured: Any) -> Any:
