@@ -52,7 +52,7 @@ ONE_NAME = frozenset((
     "LSTMCell", "Linear", "LinearReLU", "Lock", "Node", "Partition", "PassManager",
     "ProfilerActivity", "RNNBase", "RNNCell", "RNNCellBase", "Stream", "StreamContext", "Tensor",
     "TensorType", "Transformer", "_ConvNd", "autocast", "device", "profile",
-    "AuxRequest",
+    "AuxRequest", "ShufflerIterDataPipe",
 ))  # fmt: skip
 
 

@@ -77,6 +77,13 @@ SECOND |= {f"quantization.{name}": f"ao.quantization.{name}" for name in (
     "quantization_mappings", "quantize", "stubs", "utils",
 )}  # fmt: skip
 
+SECOND |= {f"utils.data.datapipes.iter.{name}": "utils.data.datapipes.iter" for name in (
+    "callable", "combinatorics", "combining", "grouping", "selecting", "sharding", "utils",
+)}  # fmt: skip
+SECOND |= {f"utils.data.datapipes.map.{name}": "utils.data.datapipes.map" for name in (
+    "callable", "combinatorics", "combining", "grouping", "utils",
+)}  # fmt: skip
+
 # Why the names of modules that start like this are refused; the longest start counts.
 WHY = {
     "_inductor": "mindtorch has no compiler",
@@ -103,7 +110,7 @@ WHY = {
     "quantization": "mindtorch has no quantised modules",
     "utils.bundled_inputs": "mindtorch's scripts carry no inputs",
     "utils.cpp_backtrace": "mindtorch knows no stack of C++",
-    "utils.data": "mindtorch has DataLoader, not pipes of data",
+    "utils.data": "mindtorch has DataLoader and pipes of values, not this",
     "utils.mkldnn": "mindtorch has no tensors in oneDNN's layout",
 }
 

@@ -80,17 +80,17 @@ def test_the_names_of_a_refused_module_are_torchs(name):
 
 
 def test_a_refused_name_says_why_and_what():
-    wrap = importlib.import_module("mindtorch.distributed.fsdp.wrap")
-    with pytest.raises(NotImplementedError, match=r"torch\.distributed\.fsdp\.wrap\.enable_wrap: "):
-        wrap.enable_wrap()
-    with pytest.raises(NotImplementedError, match=r"ShardingStrategy\.FULL_SHARD: mindtorch does"):
-        mindtorch.distributed.fsdp.ShardingStrategy.FULL_SHARD()
+    mkldnn = importlib.import_module("mindtorch.utils.mkldnn")
+    with pytest.raises(NotImplementedError, match=r"torch\.utils\.mkldnn\.to_mkldnn: mindtorch"):
+        mkldnn.to_mkldnn()
+    with pytest.raises(NotImplementedError, match=r"PackageExporter\.close: mindtorch packs"):
+        mindtorch.package.PackageExporter.close()
     with pytest.raises(NotImplementedError, match=r"torch\.quantized_lstm_cell: .* quantised"):
         mindtorch.quantized_lstm_cell()
     with pytest.raises(NotImplementedError, match=r"torch\.ops\.aten\._pin_memory: "):
         mindtorch.ops.aten._pin_memory.default(mindtorch.ones(1))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        wrap.nothing  # noqa: B018
+        mkldnn.nothing  # noqa: B018
     assert not hasattr(mindtorch.ops.aten, "no_such_operator")
 
 

@@ -2,6 +2,13 @@
 
 from . import _utils
 from .dataloader import DataLoader, default_collate, default_convert, get_worker_info
+from .datapipes.datapipe import (
+    DataChunk,
+    DFIterDataPipe,
+    IterDataPipe,
+    MapDataPipe,
+    functional_datapipe,
+)
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -26,10 +33,14 @@ __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DFIterDataPipe",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -41,6 +52,7 @@ __all__ = [
     "_utils",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
     "random_split",
 ]

@@ -1,0 +1,4 @@
+"""Owns torch.utils.data.datapipes: datasets put together of steps, read by a DataLoader."""
+
+from . import iter as iter
+from . import map as map
