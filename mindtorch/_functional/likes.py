@@ -135,21 +135,20 @@ def _new(make: Callable[..., Any], name: str) -> None:
             result = factory_call(name, (self, *size), options)
             if result is not NotImplemented:
                 return cast("Tensor", result)
-        refuse_options(kwargs)
+        if kwargs:
+            refuse_options(kwargs)
         geom = self._geom
-        source = size[0] if make is tensor and len(size) == 1 else None
         kind, where = dtype or geom.dtype, device or geom.device
-        place = {"dtype": kind, "device": where}
-        plainly = isinstance(kind, Dtype) and kwargs.keys() <= {"requires_grad"}
-        if isinstance(source, Tensor) and plainly:
+        of_tensor = make is tensor and len(size) == 1 and isinstance(size[0], Tensor)
+        if of_tensor and isinstance(kind, Dtype) and kwargs.keys() <= {"requires_grad"}:
             wants = bool(kwargs.get("requires_grad", False))
-            return copied(source, kind, where, wants, "tensor.new_tensor")
+            return copied(size[0], kind, where, wants, "tensor.new_tensor")
         try:
-            return plain(*size, **place, **kwargs)
+            return plain(*size, dtype=kind, device=where, **kwargs)
         except SIGNS:
             pass  # the function's own words
         try:
-            return make(*size, **place, **kwargs)
+            return make(*size, dtype=kind, device=where, **kwargs)
         except TypeError as error:
             text = str(error)
             if not text.startswith(make.__name__ + "()"):

@@ -118,7 +118,7 @@ def converted(*positions: int, items: bool = False) -> Callable[..., Callable[..
         def check(*values: Any) -> None:
             for i in numbers:
                 value = values[i]
-                if value.__class__ is float and -surely <= value <= surely:
+                if value.__class__ in (float, int) and -surely <= value <= surely:
                     continue
                 fits(value.item() if isinstance(value, Tensor) else value, dtype)
 

@@ -210,10 +210,20 @@ composite(
 )
 
 
+_FEW, _FEW_PAIRS = 1 << 7, 1 << 12  # elements, and pairs of them, that are compared all at once
+
+
+def _isin_cpu(elements: Array, test_elements: Array) -> Array:
+    pairs = elements.size * test_elements.size
+    if elements.size <= _FEW and 0 < pairs <= _FEW_PAIRS:
+        return np.logical_or.reduce(elements[..., None] == test_elements.reshape(-1), -1)
+    return np.isin(elements, test_elements)
+
+
 op(
     "_isin(Tensor elements, Tensor test_elements) -> Tensor",
     infer=lambda elements, test_elements: elements.fresh(dtype=dt.bool),
-    cpu=lambda elements, test_elements: np.isin(elements, test_elements),
+    cpu=_isin_cpu,
     lower=lambda elements, test_elements: aten.any(
         aten.eq(elements[..., None], test_elements.reshape(-1)), -1
     ),
