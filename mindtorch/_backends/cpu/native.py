@@ -296,9 +296,9 @@ def instead_into(
 # out of range are not here: there native kernels stop.
 _REFUSED_BY_NUMPY: dict[str, Callable[[Sequence[Any], Geometry], bool]] = {
     "binary_cross_entropy": lambda args, first: True,
-    "floor_divide": lambda args, first: first.dtype.category < FLOAT,  # by zero
+    "div.mode": lambda args, first: first.dtype.category < FLOAT,  # by zero
+    "floor_divide": lambda args, first: first.dtype.category < FLOAT,
     "fmod": lambda args, first: first.dtype.category < FLOAT,
-    "hardtanh": lambda args, first: first.dtype.np.kind == "u",
     "threshold": lambda args, first: first.dtype.category < FLOAT,  # a value beyond its range
     "remainder": lambda args, first: first.dtype.category < FLOAT,
 }

@@ -35,6 +35,7 @@ def activation(
     unsupported: UnsupportedDtypes | None = None,
     lower: Callable[..., Any] | None = None,
     check: Callable[..., None] = lambda *_: None,
+    refuses: Callable[..., Callable[..., None] | None] | None = None,
 ) -> None:
     """A row of one tensor and its settings; dtypes other than `known` are refused.
 
@@ -60,6 +61,7 @@ def activation(
         lower=lower,
         grad={"self": grad},
         unsupported=unsupported or {},
+        refuses=refuses,
         samples=samples,
         oracle=oracle,
         tolerance=tolerance,
@@ -313,9 +315,21 @@ activation(
 
 
 def _hardtanh(x: Array, low: float, high: float) -> Array:
-    if x.dtype.kind == "u" and (low < 0 or high < 0):
-        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return np.clip(x, x.dtype.type(low), x.dtype.type(high))
+
+
+def _no_limits_below_zero(
+    args: tuple[Any, ...], outs: tuple[Any, ...]
+) -> Callable[..., None] | None:
+    """A check of the limits of unsigned numbers."""
+    if args[0].dtype.np.kind != "u":
+        return None
+
+    def check(self: Tensor, low: float, high: float) -> None:
+        if low < 0 or high < 0:
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+
+    return check
 
 
 activation(
@@ -332,6 +346,7 @@ activation(
         {"min_val": (-1, 0.0), "max_val": (1, 2.0)},
     ),
     settings=((0.0, 2.0),),
+    refuses=_no_limits_below_zero,
     known=tuple(d for d in dt.ALL if d.category in (dt.INTEGER, dt.FLOAT)),
     unsupported={"bool": Refusal("Bool inputs not supported for hardtanh")},
     rule="extremum",
