@@ -623,15 +623,22 @@ def _svd(A: Array, full_matrices: bool) -> tuple[Array, ...]:
         return tuple(np.linalg.svd(A, full_matrices))
     except np.linalg.LinAlgError:
         finite = np.isfinite(A).all((-2, -1))
-        where = f"(Batch element {int(np.argmin(finite))}): " if A.ndim > 2 else ""
-        raise LinAlgError(
-            f"linalg.svd: {where}The algorithm failed to converge because the input matrix"
-            " contained non-finite values."
-        ) from None
+        raise _no_singular_values(A.ndim, int(np.argmin(finite))) from None
+
+
+def _no_singular_values(ndim: int, at: int) -> LinAlgError:
+    where = f"(Batch element {at}): " if ndim > 2 else ""
+    return LinAlgError(
+        f"linalg.svd: {where}The algorithm failed to converge because the input matrix contained"
+        " non-finite values."
+    )
 
 
 def _svd_by_v(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, ...]:
     u, s, v = aten._linalg_svd_v(A, full_matrices)
+    broken = aten.any(aten.reshape(aten.isnan(A), (-1, A.shape[-2] * A.shape[-1])), -1)
+    if A.numel() and bool(aten.any(broken).item()):
+        raise _no_singular_values(A.ndim, int(aten.nonzero(broken)[0].item()))
     return u, s, _t(v)
 
 

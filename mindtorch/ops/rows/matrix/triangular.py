@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ...._compat.warn_once import warn_once
+from ...._tensor.host_values import host_values
 from ...rules import broadcast
 from ...words import *
 from .decompositions import (
@@ -367,6 +368,7 @@ def _order_cpu(pivots: Array, m: int) -> Array:
 op(
     "_rows_of_pivots(Tensor pivots, int m) -> Tensor",
     infer=lambda pivots, m: pivots.fresh((*pivots.shape[:-1], m), dtype=dt.int64),
+    bounds=lambda pivots, m: [(0, 1, m + 1)],
     cpu=_order_cpu,
     lower=_order,
     grad={},
@@ -493,7 +495,8 @@ def _check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:
             f"{name}: Incompatible shapes of A and B for the equation"
             f" {'AX' if left else 'XA'} = B ({n}x{n} and {B.shape[-2]}x{B.shape[-1]})"
         )
-    if pivots.device.type == "cpu" and pivots.numel() and int(aten.max(pivots).item()) > n:
+    known = host_values(pivots)
+    if known is not None and known.numel() and int(aten.max(known).item()) > n:
         raise RuntimeError(
             "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly"
             " pass the result of lu_factor?"
