@@ -43,7 +43,7 @@ def _getitem(self: Tensor, index: Any) -> Any:
     part, tensors = _views(self, index)
     if not tensors:
         return aten.alias(self) if part is self else part
-    if _has_mask(tensors):
+    if MODES.active and _has_mask(tensors):
         return aten._asked_recorded("index.Tensor", aten.index, (part, list(tensors)))
     return aten.index(part, tensors)
 
@@ -142,7 +142,9 @@ def _views(self: Tensor, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
         part, dim = _apply(part, dim, item, tensors, self, position)
     if not tensors:
         return part, ()
-    return part, tuple(_places(tensors))
+    if MODES.active and LOCAL.dispatches:
+        return part, tuple(_places(tensors))
+    return part, tuple(tensors.get(i) for i in range(max(tensors) + 1))
 
 
 def _places(tensors: dict[int, Tensor]) -> Iterator[Tensor | None]:
@@ -321,7 +323,7 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     if source.ndim and source.shape[0] == 1:  # torch's assignment, not its index_put, drops those
         first = next((i for i, n in enumerate(source.shape) if n != 1), source.ndim)
         source = aten.reshape(source, source.shape[first:])
-    if _has_mask(tensors) and part._fn is None and source._fn is None:
+    if MODES.active and _has_mask(tensors) and part._fn is None and source._fn is None:
         aten._asked("index_put_", (part, list(tensors), source), {})
         return
     part.index_put_(tensors, source)

@@ -108,7 +108,7 @@ class _Batch:
         LOCAL.levels = (*LOCAL.levels, (number, self.size))
         LOCAL.transforms = (*LOCAL.transforms, number)
         values = [
-            v if d is None else batched(aten.movedim(v, d, 0), number)
+            v if d is None else batched(aten.movedim(v, d, 0) if d else v, number)
             for v, d in zip(self.values, self.dims, strict=True)
         ]
         for value, source, dim in zip(values, self.values, self.dims, strict=True):

@@ -353,7 +353,7 @@ def _gradients(lib):
         func.grad(lambda x, w: (x * x).sum()),
         func.grad(lambda x, w: lib.tanh(x @ w).sum(), argnums=(0, 1)),
         func.grad_and_value(lambda x, w: F.softmax(x, -1).log().sum()),
-        backward, step,
+        backward, step, func.vmap(lambda x, w: (x.sin() * w).sum()),
         lambda x, w: lib.autograd.grad(lib.sigmoid(x.mul(w.requires_grad_())).sum(), [w])[0],
     )  # fmt: skip
 

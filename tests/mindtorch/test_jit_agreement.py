@@ -1,6 +1,7 @@
 """What torch.jit gives is shown, runs, is saved and refuses as torch's, though it runs as Python."""
 
 import io
+import re
 import warnings
 from typing import Optional, Union
 
@@ -119,6 +120,10 @@ def story(lib, path):
     )  # fmt: skip
     yield [jit.isinstance(value, kind) for value, kind in pairs]
     yield jit.is_scripting(), jit.is_tracing()
+    unread = {"lib": lib, "__name__": "unread"}
+    exec("def f(x): return x\nclass M(lib.nn.Module):\n    def forward(self, x): return x", unread)
+    for code in (unread["f"], unread["M"](), len):
+        yield re.sub(" at 0x[0-9a-f]+", "", str(refusal(jit.script, code)))
     yield refusal(jit.script, 3), refusal(jit.trace, scope["plus"], "a")
     yield refusal(jit.trace, lambda x: "s", ones)
     yield refusal(jit.trace, lambda x: {"a": x}, ones)

@@ -4,6 +4,7 @@ classes."""
 from __future__ import annotations
 
 import builtins
+import inspect
 import os
 import typing
 import warnings
@@ -63,22 +64,37 @@ def _deprecated(name: str, advice: str = "switch to `torch.compile` or `torch.ex
     )
 
 
+def _refuse_without_text(function: Callable[..., object]) -> None:
+    if str(getattr(function, "__module__", "")).partition(".")[0] in ("mindtorch", "torch"):
+        return
+    try:
+        inspect.getsource(function)
+    except (OSError, TypeError) as error:
+        raise OSError(
+            f"Can't get source for {function}. TorchScript requires source access in order to carry"
+            " out compilation, make sure original .py files are available."
+        ) from error
+
+
 def script(obj: object, *_: object, **__: object) -> object:
     """A module or function that runs as Python; classes as they are. Deprecated in torch too.
 
-    RuntimeError for a lambda, TypeError for a value that is no code.
+    RuntimeError for a lambda, TypeError for a value that is no code, OSError where the text of a
+    function, or of a module's `forward`, cannot be read.
     """
     _deprecated("script")
     if builtins.isinstance(obj, ScriptModule | ScriptFunction):
         return obj
     if builtins.isinstance(obj, Module):
+        _refuse_without_text(obj.forward)
         return wrapped(obj, RecursiveScriptModule, RecursiveScriptModule)
     if builtins.isinstance(obj, type | dict | list | tuple) or hasattr(obj, "_torch_script_marker"):
         return obj
-    if not callable(obj):
+    if not callable(obj) or obj is getattr(builtins, getattr(obj, "__name__", ""), None):
         raise TypeError(f"{type(obj)} is a built-in class")
     if not builtins.isinstance(obj, FunctionType):
         return obj
+    _refuse_without_text(obj)
     if obj.__name__ == "<lambda>":
         code = obj.__code__
         raise RuntimeError(

@@ -51,10 +51,9 @@ def _miscounted(count: int, n: int, pool: str, name: str) -> str:
 
 
 def _stride(stride: object, kernel: tuple[int, ...], n: int, pool: str) -> tuple[int, ...]:
-    omitted = stride is None or stride == [] or stride == ()
-    if omitted and aten._watched():  # which a mode sees as left out
-        return ()
-    return kernel if omitted else _sizes(stride, n, pool, "stride")
+    if stride is None or stride == [] or stride == ():
+        return () if aten._watched() else kernel  # a mode sees it as left out
+    return _sizes(stride, n, pool, "stride")
 
 
 def _spread(value: object, shape: Sequence[int], n: int) -> tuple[int, ...]:
