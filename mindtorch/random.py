@@ -44,13 +44,14 @@ def __getattr__(name: str) -> Generator:
 
 @contextmanager
 def fork_rng(
-    devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "npu"
-) -> Iterator[None]:
+    devices: Iterable[Any] | None = None, enabled: bool = True, _caller: str = "fork_rng",
+    _devices_kw: str = "devices", device_type: str | None = None,
+) -> Iterator[None]:  # fmt: skip
     """Put the default generators (cpu's and those of `devices`) back as they were, at the end."""
     if not enabled:
         yield
         return
-    device_type = device(device_type).type
+    device_type = device(device_type or "npu").type
     generators = [_default_generator()]
     generators += [_default_generator(f"{device_type}:{d}" if isinstance(d, int) else d)
              for d in devices or ()]  # fmt: skip

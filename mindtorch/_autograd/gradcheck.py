@@ -346,10 +346,11 @@ def gradgradcheck(
     else:
         weights = list(grad_outputs) if isinstance(grad_outputs, tuple | list) else [grad_outputs]
     count = len(arguments)
+    places = [i for i, t in enumerate(arguments) if isinstance(t, Tensor) and t.requires_grad]
 
     def first(*values: Any) -> tuple[Tensor, ...]:
+        leaves = [values[i].requires_grad_() for i in places]  # tangents alone leave it off
         outs = [o for o in _outputs(func, values[:count]) if o.requires_grad]
-        leaves = [t for t in values[:count] if isinstance(t, Tensor) and t.requires_grad]
         grads = grad(outs, leaves, values[count:], create_graph=True, allow_unused=True)
         return tuple(g for g in grads if g is not None and g.requires_grad)
 

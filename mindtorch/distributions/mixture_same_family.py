@@ -105,14 +105,14 @@ class MixtureSameFamily(Distribution):
     def _one_more(self, value: Tensor) -> Tensor:
         return value.unsqueeze(-1 - self._event_ndims)
 
-    def cdf(self, value: Tensor) -> Tensor:
-        parts = self._component_distribution.cdf(self._one_more(value))
+    def cdf(self, x: Tensor) -> Tensor:
+        parts = self._component_distribution.cdf(self._one_more(x))
         return (parts * self._mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, x: Tensor) -> Tensor:
         if self._validate_args:
-            self._validate_sample(value)
-        component_log_prob = self._component_distribution.log_prob(self._one_more(value))
+            self._validate_sample(x)
+        component_log_prob = self._component_distribution.log_prob(self._one_more(x))
         weights = mindtorch.log_softmax(self._mixture_distribution.logits, dim=-1)
         return mindtorch.logsumexp(component_log_prob + weights, dim=-1)
 

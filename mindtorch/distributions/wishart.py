@@ -126,14 +126,14 @@ class Wishart(ExponentialFamily):
         outer = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self._df_matrix() * (covariance.pow(2) + outer)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Shape = (), max_try_correction: int | None = None) -> Tensor:
         sample = self._bartlett(sample_shape)
         # torch draws anew where a draw passes its check, up to ten times where the new one fails.
         again = self._passes(sample)
         if not bool(again.any()):
             return sample
         warnings.warn("Singular sample detected.", stacklevel=2)
-        for _ in range(10):
+        for _ in range(10 if max_try_correction is None else max_try_correction):
             fresh = self._bartlett((int(again.sum()),))
             sample[again] = fresh
             again[again.clone()] = ~self._passes(fresh)

@@ -381,3 +381,28 @@ def _chain(steps: Sequence[Any]) -> Callable[[Any], Any]:
         return value
 
     return run
+
+
+class GraphExecGroup:
+    """Inside, checkpoints that torch would compute again in one pass; each is computed by itself.
+
+    RuntimeError for one inside of another.
+    """
+
+    _current: GraphExecGroup | None = None
+
+    def __enter__(self) -> GraphExecGroup:
+        current = GraphExecGroup._current
+        if current is not None:
+            raise RuntimeError(
+                f"GraphExecGroup contexts cannot be nested. Already inside group {current}"
+            )
+        GraphExecGroup._current = self
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        GraphExecGroup._current = None
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        return GraphExecGroup._current

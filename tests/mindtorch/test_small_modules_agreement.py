@@ -135,6 +135,34 @@ for option in ({"acc_policy": "x"}, {"chunking_method": "aspect_ratio:2"}, {"bat
 print(torch.nn.Container(a=torch.nn.Linear(1, 1)))
 show(lambda: torch.nn.functional.assert_int_or_pair([1, 2, 3], "x", "{} is bad"))
 """,
+    "names and places of arguments": """
+nn, d = torch.nn, torch.distributions
+torch.manual_seed(0)
+print(nn.LazyConv2d(3, 2, 1, 0, 1, 1, True, "zeros")(torch.ones(1, 2, 4, 4)).shape)
+print(nn.LazyConvTranspose1d(2, 3, 1, 0, 0, 1, True, 1, "zeros"))
+print(nn.LazyConv1d(out_channels=2, kernel_size=3, padding=1, bias=False))
+mixed = d.MixtureSameFamily(d.Categorical(torch.ones(2)), d.Normal(torch.zeros(2), torch.ones(2)))
+print(mixed.log_prob(x=torch.tensor(0.0)), mixed.cdf(x=torch.tensor(0.0)))
+print(d.HalfNormal(1.0).icdf(prob=torch.tensor(0.5)))
+draw = d.Wishart(torch.tensor(3.0), torch.eye(2)).rsample(torch.Size(), max_try_correction=3)
+print(draw.shape, module("distributions.one_hot_categorical").__all__)
+with torch.random.fork_rng([], True, "a name", "devices"):
+    print(torch.rand(1))
+print(torch.rand(1))
+show(lambda: nn.utils.rnn.pack_sequence([torch.ones(2)]).cuda())
+print(module("nn.parallel.parallel_apply").get_a_var([1, {"a": (2, torch.ones(1))}]))
+Group = module("utils.checkpoint").GraphExecGroup
+with Group() as group:
+    print(Group._get_current_group() is group)
+    try:
+        with Group(): pass
+    except RuntimeError as error:
+        print(str(error)[:40])
+print(Group._get_current_group())
+x = torch.tensor([1.0, 2.0], dtype=torch.double, requires_grad=True)
+check = torch.autograd.gradgradcheck
+print(check(lambda v: v ** 3, (x,), gen_non_contig_grad_outputs=True, check_fwd_over_rev=True))
+""",
     "graphs": """
 G = torch.autograd.graph
 print(G.set_warn_on_accumulate_grad_stream_mismatch(True), G.set_override_stale_capture_stream(True))

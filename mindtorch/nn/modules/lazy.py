@@ -125,14 +125,13 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
 class _LazyConvXdMixin(LazyModuleMixin, _ConvNd):
     """What the lazy convolutions share; `cls_to_become` says how many spatial dims there are."""
 
-    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
-        bias, device, dtype = (
-            kwargs.pop(name, default)
-            for name, default in (("bias", True), ("device", None), ("dtype", None))
-        )
+    def _start(
+        self, out_channels: int, kernel_size: Any, bias: bool, device: Any, dtype: Any,
+        **options: Any,
+    ) -> None:  # fmt: skip
         # Channels of 0 pass the checks of the sizes that are known.
         base: Any = super()
-        base.__init__(0, 0, kernel_size, *args, bias=False, **kwargs)
+        base.__init__(0, 0, kernel_size, bias=False, **options)
         self.out_channels = out_channels
         self.weight: Any = UninitializedParameter(device=device, dtype=dtype)
         if bias:
@@ -199,37 +198,66 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             _materialize(self, dict.fromkeys(names, shape))
 
 
-class LazyConv1d(_LazyConvXdMixin, conv.Conv1d):
+class _LazyConv(_LazyConvXdMixin):
+    """What the lazy convolutions take."""
+
+    def __init__(
+        self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+        device: DeviceLike | None = None, dtype: Dtype | None = None,
+    ) -> None:  # fmt: skip
+        self._start(
+            out_channels, kernel_size, bias, device, dtype, stride=stride, padding=padding,
+            dilation=dilation, groups=groups, padding_mode=padding_mode,
+        )  # fmt: skip
+
+
+class _LazyConvTranspose(_LazyConvXdMixin):
+    """What the lazy transposed convolutions take."""
+
+    def __init__(
+        self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1,
+        padding_mode: str = "zeros", device: DeviceLike | None = None, dtype: Dtype | None = None,
+    ) -> None:  # fmt: skip
+        self._start(
+            out_channels, kernel_size, bias, device, dtype, stride=stride, padding=padding,
+            output_padding=output_padding, groups=groups, dilation=dilation,
+            padding_mode=padding_mode,
+        )  # fmt: skip
+
+
+class LazyConv1d(_LazyConv, conv.Conv1d):
     """Conv1d that takes its channels from its first input."""
 
     cls_to_become = conv.Conv1d
 
 
-class LazyConv2d(_LazyConvXdMixin, conv.Conv2d):
+class LazyConv2d(_LazyConv, conv.Conv2d):
     """Conv2d that takes its channels from its first input."""
 
     cls_to_become = conv.Conv2d
 
 
-class LazyConv3d(_LazyConvXdMixin, conv.Conv3d):
+class LazyConv3d(_LazyConv, conv.Conv3d):
     """Conv3d that takes its channels from its first input."""
 
     cls_to_become = conv.Conv3d
 
 
-class LazyConvTranspose1d(_LazyConvXdMixin, conv.ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvTranspose, conv.ConvTranspose1d):
     """ConvTranspose1d that takes its channels from its first input."""
 
     cls_to_become = conv.ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvXdMixin, conv.ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, conv.ConvTranspose2d):
     """ConvTranspose2d that takes its channels from its first input."""
 
     cls_to_become = conv.ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvXdMixin, conv.ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, conv.ConvTranspose3d):
     """ConvTranspose3d that takes its channels from its first input."""
 
     cls_to_become = conv.ConvTranspose3d

@@ -69,6 +69,10 @@ class PackedSequence(PackedSequence_):
         moved = follow(self.sorted_indices), follow(self.unsorted_indices)
         return type(self)(data, self.batch_sizes, *moved)
 
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Moves to a CUDA device."""
+        return self.to(*args, device="cuda", **kwargs)
+
     def cpu(self) -> PackedSequence:
         """Moves to the CPU."""
         return self.to("cpu")
