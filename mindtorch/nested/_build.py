@@ -48,7 +48,7 @@ def nested_tensor(
     device: object = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> NestedTensor:  # fmt: skip
     """A leaf of samples [n_i, *rest], copied (torch.nested.nested_tensor)."""
-    if not isinstance(tensor_list, list):
+    if not (isinstance(tensor_list, list) or _is_jagged(layout)):
         raise TypeError(
             "Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor"
         )
