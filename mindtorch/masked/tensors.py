@@ -75,6 +75,10 @@ class MaskedTensor(Tensor):
                 stacklevel=2,
             )
         _refuse(data, mask)
+        if requires_grad and not (data.is_floating_point() or data.is_complex()):
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         return _make(data.detach().clone().requires_grad_(requires_grad), mask.clone())
 
     def __init__(self, data: Tensor, mask: Tensor, requires_grad: bool = False):

@@ -271,6 +271,7 @@ class NestedTensor(Tensor):
         )
 
 
+name_class(Lengths, "SymInt", "torch")
 name_class(NestedTensor, "NestedTensor", "torch.nested._internal.nested_tensor")
 
 

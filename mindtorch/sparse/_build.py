@@ -109,6 +109,7 @@ def sparse_coo_tensor(
                 "sparse_coo_tensor() received an invalid combination of arguments: it needs indices"
                 " and values, or a size"
             )
+        _checking(check_invariants)
         shape = indices if size is None else size
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         empty = mindtorch.empty(0, dtype=dtype, device=device, requires_grad=requires_grad)

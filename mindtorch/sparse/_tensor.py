@@ -245,7 +245,9 @@ class SparseTensor(Tensor):
         """Refused: see sparse_resize_."""
         raise refusal("resize_", self)
 
-    resize_as_ = resize_
+    def resize_as_(self, the_template: Tensor) -> SparseTensor:
+        """Take the shape of a sparse tensor; what lies outside must be nothing."""
+        return self.resize_as_sparse_(the_template)
 
     def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
         """The same places in a tensor of another size, which may not leave any of them out."""
