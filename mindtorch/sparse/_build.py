@@ -309,7 +309,11 @@ def zeros_of_layout(
     """No places, by coordinates or compressed rows or columns; RuntimeError for others."""
     if kind is sparse_coo:
         return sparse_coo_tensor(
-            tuple(size), dtype=dtype, device=device, requires_grad=requires_grad
+            tuple(size),
+            dtype=dtype,
+            device=device,
+            requires_grad=requires_grad,
+            check_invariants=False,
         )
     if kind not in (sparse_csr, sparse_csc):
         raise RuntimeError(

@@ -822,7 +822,7 @@ def new_zeros(
     """A sparse tensor of another shape without places."""
     shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
     return mindtorch.sparse_coo_tensor(
-        size=shape, dtype=dtype or self.dtype, device=device or self.device
+        size=shape, dtype=dtype or self.dtype, device=device or self.device, check_invariants=False
     )
 
 

@@ -58,7 +58,7 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], options: dict[str, Any]) 
     parts = [*args, *(options[n] for n in ("indices", "values", "size") if n in options)]
     if len(parts) < 2:
         size: Sequence[int] = parts[0] if parts else (0,)
-        return sparse_coo_tensor(size=size, dtype=dtype, device=device)
+        return sparse_coo_tensor(size=size, dtype=dtype, device=device, check_invariants=False)
     if parts[0].dtype is not mindtorch.int64:
         raise RuntimeError("indices must be an int64 tensor")
     return sparse_coo_tensor(*parts, device=device)
