@@ -306,6 +306,8 @@ def _polygamma_of_zeta(n: int, self: Tensor) -> Tensor:
     """(-1)^(n+1) n! zeta(n + 1, x): Abramowitz and Stegun 6.4.10."""
     if n == 0:
         return aten.digamma(self)
+    if self.dtype in (dt.float16, dt.bfloat16):  # zeta takes none
+        return aten.to(_polygamma_of_zeta(n, aten.to(self, dt.float32)), self.dtype)
     zeta = aten.special_zeta(n + 1, self)
     if n == 1:
         zeta = aten.masked_fill(zeta, self == inf, 0.0)
@@ -339,6 +341,10 @@ op(
     tolerance="composite",
     rule="unbounded",
     surface="function",
-    samples=calls((1, Arg((3,), low=0.5, high=3)), (2, Arg((2,), "float64", 1, 3))),
+    samples=calls(
+        (1, Arg((3,), low=0.5, high=3)),
+        (2, Arg((2,), "float64", 1, 3)),
+        (1, Arg((3,), "float16", 0.5, 3)),
+    ),
     oracle=lambda torch: torch.polygamma,
 )
