@@ -6,7 +6,8 @@ Formulas: W. Kahan, "Branch cuts for complex elementary functions" (1987).
 
 from __future__ import annotations
 
-from math import log, pi
+import math
+from math import pi
 
 from .._tensor.tensor import Tensor
 from .spec import aten
@@ -33,7 +34,7 @@ def _times_minus_i(z: Tensor) -> Tensor:
 
 
 def exp2(z: Tensor) -> Tensor:
-    result: Tensor = aten.exp(z * log(2))
+    result: Tensor = aten.exp(z * math.log(2))
     return result
 
 

@@ -154,6 +154,12 @@ CALLS = {
     "pairs": lambda t, x: t.view_as_real(
         t.cat([t.complex(x, x.T), t.complex(x, x).conj()], -1).tril(1).triu(-1).exp2()
     ),
+    "logarithms of pairs": lambda t, x: t.view_as_real(
+        t.complex(x, x.T).log() + t.complex(x, x).log10()
+    ),
+    "binary logarithms": lambda t, x: (
+        t.logaddexp2(x, x.T) + t.logaddexp2(x, x.new_full((), -t.inf))
+    ),
     "pairs along a line": lambda t, x: t.view_as_real(t.complex(x, x.T).cumprod(1)),
 }
 REFUSED = {"erfinv"}  # by all of CANN's operators: the host computes these
