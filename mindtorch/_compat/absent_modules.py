@@ -74,7 +74,7 @@ SECOND |= {f"nn.{name}": f"ao.nn.{name}" for name in (
 )}  # fmt: skip
 SECOND |= {f"quantization.{name}": f"ao.quantization.{name}" for name in (
     "fake_quantize", "fuse_modules", "fuser_method_mappings", "observer", "qconfig",
-    "quantization_mappings", "quantize", "stubs", "utils",
+    "quantization_mappings", "quantize", "quantize_fx", "stubs", "utils",
 )}  # fmt: skip
 
 SECOND |= {f"utils.data.datapipes.iter.{name}": "utils.data.datapipes.iter" for name in (
@@ -88,7 +88,7 @@ SECOND |= {f"utils.data.datapipes.map.{name}": "utils.data.datapipes.map" for na
 WHY = {
     "_inductor": "mindtorch has no compiler",
     "_subclasses": "mindtorch has no fake tensors; the meta device computes shapes",
-    "ao": "mindtorch has quantisation of modules in eager mode, not this",
+    "ao": "mindtorch has quantisation of modules and of graphs of fx, not this",
     "_prims_common": "mindtorch has no primitives of a compiler",
     "cuda": "mindtorch has no CUDA device",
     "distributed": "mindtorch has process groups and DistributedDataParallel, not this",

@@ -20,7 +20,7 @@ REFUSED = (
     "utils.cpp_extension.load", "distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
     "distributed.checkpoint.HuggingFaceStorageReader", "distributed.optim.PostLocalSGDOptimizer",
     "distributed.rpc.init_rpc", "distributed.pipelining.pipeline",
-    "quantization.QConfigMapping", "ao.quantization.quantize_fx.prepare_fx",
+    "ao.quantization.quantize_fx.convert_to_reference_fx",
     "utils.mobile_optimizer.optimize_for_mobile",
     "sparse.to_sparse_semi_structured", "utils.benchmark.Fuzzer",
 )  # fmt: skip

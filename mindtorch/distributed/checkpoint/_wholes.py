@@ -33,7 +33,7 @@ def _on_cpu(tensor: Tensor) -> Tensor:
     return tensor.detach().cpu()
 
 
-def _part(whole: Tensor, like: Any) -> Tensor:
+def _part(whole: Tensor, like: Tensor) -> Tensor:
     """A whole tensor as another lies."""
     where = like.device if not like.is_meta else whole.device
     whole = whole.detach().to(where)

@@ -171,7 +171,7 @@ class FileSystemWriter(BlockingAsyncStager, StorageWriter):
     def __init__(
         self, path: Place, single_file_per_rank: bool = True, sync_files: bool = True,
         thread_count: int = 1, per_thread_copy_ahead: int = 10_000_000,
-        cache_staged_state_dict: bool = False, overwrite: bool = True, _extensions: Any = None,
+        cache_staged_state_dict: bool = False, overwrite: bool = True, _extensions: object = None,
         serialization_format: SerializationFormat = SerializationFormat.TORCH_SAVE,
     ) -> None:  # fmt: skip
         super().__init__(cache_staged_state_dict)
@@ -309,7 +309,7 @@ class _MetadataReader(pickle.Unpickler):
 class FileSystemReader(StorageReader):
     """Reads from the folder `path` what FileSystemWriter, torch's too, wrote there."""
 
-    def __init__(self, path: Place, _extension_registry: Any = None) -> None:
+    def __init__(self, path: Place, _extension_registry: object = None) -> None:
         self.fs = FileSystem()
         self.path = self.fs.init_path(path)
         self.storage_data: dict[MetadataIndex, _StorageInfo] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ def _name(model: nn.Module, key: str) -> str:
     return ".".join(parts)
 
 
-def _below(model: nn.Module, submodules: Any) -> tuple[str, ...]:
+def _below(model: nn.Module, submodules: Container[nn.Module] | None) -> tuple[str, ...]:
     """How names in some modules of a model begin."""
     if not submodules:
         return ()
@@ -85,7 +85,10 @@ def _below(model: nn.Module, submodules: Any) -> tuple[str, ...]:
 
 
 def get_model_state_dict(
-    model: nn.Module, *, submodules: Any = None, options: StateDictOptions | None = None
+    model: nn.Module,
+    *,
+    submodules: Container[nn.Module] | None = None,
+    options: StateDictOptions | None = None,
 ) -> State:
     """Parameters and buffers by their names within the model."""
     options, starts = _options(options), _below(model, submodules)
@@ -198,7 +201,7 @@ def _by_name(model: nn.Module, optimizer: Optimizer) -> State:
 
 
 def get_optimizer_state_dict(
-    model: nn.Module, optimizers: Optimizers, *, submodules: Any = None,
+    model: nn.Module, optimizers: Optimizers, *, submodules: Container[nn.Module] | None = None,
     options: StateDictOptions | None = None,
 ) -> State:  # fmt: skip
     """States by the names of parameters, and the groups that hold these names.
@@ -326,7 +329,7 @@ def _by_place(model: nn.Module, optimizer: Optimizer, source: State, strict: boo
 
 
 def get_state_dict(
-    model: nn.Module, optimizers: Optimizers, *, submodules: Any = None,
+    model: nn.Module, optimizers: Optimizers, *, submodules: Container[nn.Module] | None = None,
     options: StateDictOptions | None = None,
 ) -> tuple[State, State]:  # fmt: skip
     """(the state of the model, that of its optimizers)."""

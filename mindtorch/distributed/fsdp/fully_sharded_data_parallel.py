@@ -15,6 +15,7 @@ import mindtorch
 from mindtorch import nn
 from mindtorch.optim import Optimizer
 
+from ..._tensor.device import device as Device
 from ..._tensor.tensor import Tensor
 from ...utils._pytree import tree_map_only
 from .. import _calls, broadcast, get_rank, get_world_size, group
@@ -68,14 +69,16 @@ class FullyShardedDataParallel(nn.Module):
     def __init__(
         self, module: nn.Module, process_group: Any = None,
         sharding_strategy: ShardingStrategy | None = None, cpu_offload: CPUOffload | None = None,
-        auto_wrap_policy: Any = None,
+        auto_wrap_policy: Callable[..., Any] | None = None,
         backward_prefetch: BackwardPrefetch | None = BackwardPrefetch.BACKWARD_PRE,
         mixed_precision: MixedPrecision | None = None,
         ignored_modules: Iterable[nn.Module] | None = None,
-        param_init_fn: Callable[[nn.Module], None] | None = None, device_id: Any = None,
+        param_init_fn: Callable[[nn.Module], None] | None = None,
+        device_id: int | str | Device | None = None,
         sync_module_states: bool = False, forward_prefetch: bool = False,
         limit_all_gathers: bool = True, use_orig_params: bool = False,
-        ignored_states: Iterable[Any] | None = None, device_mesh: DeviceMesh | None = None,
+        ignored_states: Iterable[nn.Module | nn.Parameter] | None = None,
+        device_mesh: DeviceMesh | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         strategy = ShardingStrategy.FULL_SHARD if sharding_strategy is None else sharding_strategy
@@ -394,13 +397,15 @@ def _refuse_wrapped(module: nn.Module) -> None:
 
 
 def _placed(
-    module: nn.Module, param_init_fn: Callable[[nn.Module], None] | None, device_id: Any
+    module: nn.Module,
+    param_init_fn: Callable[[nn.Module], None] | None,
+    device_id: int | str | Device | None,
 ) -> None:
     """Give parameters of meta memory, and move others to the device that is named."""
     device = None
     if device_id is not None:
-        index = isinstance(device_id, int)
-        device = mindtorch.device("npu", device_id) if index else mindtorch.device(device_id)
+        index = device_id if isinstance(device_id, int) else None
+        device = mindtorch.device(device_id if index is None else f"npu:{index}")
     if any(p.is_meta for p in module.parameters()):
         for m in module.modules():
             if any(p.is_meta for p in m.parameters(recurse=False)):

@@ -1,4 +1,4 @@
-"""torch.ao.quantization: eager mode; graphs and exported programs are refused."""
+"""torch.ao.quantization: in eager mode and of graphs; exported programs are refused."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .fuser_method_mappings import *  # noqa: F403
 from .observer import *  # noqa: F403
 from .observer import _PartialWrapper as _PartialWrapper
 from .qconfig import *  # noqa: F403
+from .qconfig_mapping import *  # noqa: F403
 from .quantization_mappings import *  # noqa: F403
 from .quantize import *  # noqa: F403
 from .stubs import *  # noqa: F403
@@ -26,5 +27,6 @@ def __getattr__(name: str) -> Any:
     if f"ao.quantization.{name}" in refused_names():
         return import_module(f"{__name__}.{name}")
     return refused(
-        f"torch.ao.quantization.{name}", "mindtorch has quantisation of modules, not of graphs"
+        f"torch.ao.quantization.{name}",
+        "mindtorch has quantisation of modules and of graphs of fx, not this",
     )
