@@ -247,13 +247,23 @@ def _as_lists(values: Sequence[Any]) -> list[Any]:
     return [list(v) if isinstance(v, tuple) else v for v in values]
 
 
+def _unfilled(geom: Any) -> Tensor:
+    """What stands for a tensor that was not kept, since nothing reads its values."""
+    stand_in: Tensor = unseen(
+        lambda: aten.empty_strided(geom.shape, geom.strides, dtype=geom.dtype, device=geom.device)
+    )
+    return stand_in
+
+
 def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
     """Gradients of a convolution by torch's one operator of them; NotImplemented where a graph of
     them is wanted, or not all is kept that the operator takes."""
     saved = _saved_values(node)
-    if LOCAL.grad or len(saved) != 2 or grads[0] is None:
+    if LOCAL.grad or not saved or grads[0] is None:
         return NotImplemented
-    input, weight = saved["arg", 0], saved["arg", 1]
+    input, weight = (
+        saved["arg", at] if ("arg", at) in saved else _unfilled(node.args[at]) for at in (0, 1)
+    )
     mask = [edge is not None for edge in node.edges]
     sizes = [weight.shape[0]] if mask[2] else None
     function = namespace("aten").convolution_backward.default
@@ -264,13 +274,11 @@ def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
 
 def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
     """The same of max pooling; the indices say all, so that its input is not kept."""
-    saved, geom = _saved_values(node), node.args[0]
+    saved = _saved_values(node)
     if LOCAL.grad or len(saved) != 1 or grads[0] is None:
         return NotImplemented
     (indices,) = saved.values()
-    input = unseen(
-        lambda: aten.empty_strided(geom.shape, geom.strides, dtype=geom.dtype, device=geom.device)
-    )
+    input = _unfilled(node.args[0])
     function = namespace("aten").max_pool2d_with_indices_backward.default
     return (ask_operator(function, (grads[0], input, *_as_lists(node.args[1:]), indices), {}),)
 

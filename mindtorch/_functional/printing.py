@@ -16,6 +16,7 @@ from .._tensor import dtype as dt
 from .._tensor.eight_bits import readable
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
+from ..ops.spec import aten
 
 
 @dataclass
@@ -147,7 +148,7 @@ def _block(array: Array, indent: int, short: bool, formatter: Formatter) -> str:
 
 def values_text(tensor: Tensor, indent: int) -> str:
     """The elements as brackets show them, lines after the first indented by `indent`."""
-    array = readable(tensor.detach().cpu()._array)
+    array = readable(aten._unseen(lambda: tensor.detach().cpu())._array)
     if array.dtype.kind not in "fiubc" or array.dtype == np.float16:
         array = array.astype(np.float32)
     short = array.size > OPTIONS.threshold

@@ -182,7 +182,7 @@ t.zeros(3, out=t.ones(3)); t.arange(3, out=t.ones(3)); t.full((3,), 2.0, out=t.o
 t.where(x > 0, x, x, out=x); t.stack([x, x], out=t.ones(2, 2, 3)); t.add(x, x, out=t.ones(0))
 t.var(x, 0, keepdim=True); x.isfinite(); x[x > 0]; x[:2, :2]; x[t.ones(2) > 0, i]
 F.max_pool2d(x[None], 2); t.linalg.norm(x, dim=0, out=t.ones(3)); t.ops.aten.mul.out(x, x, out=x)
-t.linalg.inv(q + t.eye(4)); t.linalg.det(q); t.linalg.svd(q)[1]; t.linalg.cholesky(q + 4 * t.eye(4))
+repr(x); t.linalg.inv(q + t.eye(4)); t.linalg.det(q); t.linalg.svd(q)[1]; t.linalg.cholesky(q + 4 * t.eye(4))
 """
 
 
