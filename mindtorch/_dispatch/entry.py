@@ -34,6 +34,7 @@ from .._compat.argument_errors import (
 )
 from .._compat.deprecated_signatures import has_older, older_call
 from .._compat.missing_args import MARKS, Missing, refuse_missing
+from .._compat.signatures import python_function
 from .._tensor.tensor import Tensor
 from ..ops.returns import named_tuple
 from ..ops.rules import NUMBERS
@@ -311,6 +312,7 @@ def _scope(op: Op, inplace: bool, form: str) -> dict[str, Any]:
         "renamed": renamed, "named_ints": named_ints,
         "named": _make(op), "named_out": _make(op, "_out"),
         "answered": answered, "track_view": track_view, "refuse_more": refuse_more,
+        "placed": placed,
         **defaults(op), **MARKS,
     }  # fmt: skip
 
@@ -466,7 +468,8 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     if form == "function":
         call = f"out_call(op, out, ({tuple_text}))"
         if takes_more(op):
-            lines += ["if more or out is not None:", "    if more: refuse_more()"]
+            lines += ["if more or out is not None:"]
+            lines += [f"    if more: return placed(op, ({tuple_text}), more)"]
         else:
             lines.append("if out is not None:")
         named = f"{_named(op, form)}_out" if _named(op, form) else ""
@@ -536,6 +539,16 @@ def first_fn(tensors: Any) -> Any:
         if tensor is not None and tensor._fn is not None:
             return tensor._fn
     return None
+
+
+def placed(op: Op, values: tuple[Any, ...], more: tuple[Any, ...]) -> Any:
+    """A call with `out` among its arguments, as functions of Python have it; else TypeError."""
+    function = python_function(op.base_name)
+    names = () if function is None else function.__code__.co_varnames
+    if "out" not in names or len(values) + len(more) > len(names):
+        refuse_more()
+    named = dict(zip(names, (*values, *more), strict=False))
+    return op.entry("function")(**named)
 
 
 # numpy's names of torch's parameters, which torch takes too.
@@ -843,7 +856,8 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "refuse_lone_list": refuse_lone_list,
         "renamed": renamed, "named_ints": named_ints,
         "named": _make(op), "named_out": _make(op, "_out"),
-        "refuse_call": refuse_call, "refuse_more": refuse_more, "look_at": refuse_attributes,
+        "refuse_call": refuse_call, "refuse_more": refuse_more, "placed": placed,
+        "look_at": refuse_attributes,
         "sizes_of": sizes_of,
         "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,
         "original": original_of, "older_call": older_call, **MARKS,
