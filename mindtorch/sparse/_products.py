@@ -199,6 +199,9 @@ def smm(input: Tensor, mat2: Tensor) -> Tensor:
 @parsed()
 def hspmm(mat1: SparseTensor, mat2: Tensor) -> Tensor:
     """The product by an ordinary matrix: the rows that are there, each whole."""
+    if not isinstance(mat1, SparseTensor):
+        backend = "CPU" if mat1.device.type == "cpu" else "PrivateUse1"
+        raise NotImplementedError(without_kernel("hspmm", backend))
     source = coalesced(to_coo(mat1))
     rows, where = mindtorch.unique(source._parts[0][0], sorted=True, return_inverse=True)
     parts = source._vals[:, None] * mat2.index_select(0, source._parts[0][1])

@@ -148,7 +148,10 @@ CALLS = {
         ** 2
     ),
     "fill": lambda t, x: x.index_fill(1, t.tensor([0, 3], device=x.device), 2.5),
-    "no pairs of infinity": lambda t, x: t.view_as_real(t.complex(x, x / 0).detach().nan_to_num()),
+    "no pairs of infinity": lambda t, x: (
+        t.view_as_real(t.complex(x, x / 0).detach().nan_to_num())
+        + t.view_as_real(t.complex(x, x).cfloat().detach().nan_to_num(posinf=2)) * 0
+    ),
     "mode": lambda t, x: (x * 0.3).round().mode(0),
     "in order": lambda t, x: t.sort(x.detach().round(), stable=True, dim=0),
     "pairs": lambda t, x: t.view_as_real(

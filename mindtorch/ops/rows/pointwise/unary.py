@@ -671,7 +671,7 @@ op(
         lambda a: _bound(a, "neginf"),
         "out",
         # The bounds travel as float, which does not hold float64's.
-        when=below_double("self"),
+        when=is_real_below_double,
     ),
     lower=_nan_to_num_lower,
     grad={"self": lambda grad, self: grad * aten.to(aten.isfinite(self), grad.dtype)},
