@@ -10,7 +10,7 @@ from .._functional.queries import jagged, strided
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ._strided import join
-from ._tensor import NestedTensor, make, offsets_of
+from ._tensor import BOUNDS, SYMBOLS, NestedTensor, make, offsets_of
 
 
 def _is_jagged(layout: object) -> bool:
@@ -98,6 +98,8 @@ def nested_tensor_from_jagged(
                 "nested_tensor_from_jagged(): At least one of offsets or lengths is required."
             )
         offsets, lengths = offsets_of(lengths.tolist(), lengths.device), None
+    if max_seqlen is not None or offsets not in SYMBOLS:
+        BOUNDS[offsets] = max_seqlen
     return make(values, offsets, lengths, jagged_dim or 1)
 
 
@@ -140,7 +142,9 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
         )
     whole_mask = mask.expand(tensor.shape) if mask.shape != tensor.shape else mask
     lengths = whole_mask.flatten(1).sum(-1).tolist()
-    return make(mindtorch.masked_select(tensor, whole_mask), offsets_of(lengths, tensor.device))
+    offsets = offsets_of(lengths, tensor.device)
+    BOUNDS[offsets] = None
+    return make(mindtorch.masked_select(tensor, whole_mask), offsets)
 
 
 def to_padded_tensor(

@@ -166,10 +166,12 @@ def to_padded_tensor(
     self: NestedTensor, padding: object, output_size: Sequence[int] | None = None
 ) -> Tensor:
     """[B, *outer, longest, *inner] with `padding` behind each sample; cut or longer on request."""
+    if self._lengths is not None:
+        raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
     packed, padded = places(self)
     at = self._ragged_idx
     rows = self._values.movedim(at - 1, 0).index_select(0, packed)
-    longest = self._max_seqlen
+    longest = self.padded_length()
     batch = mindtorch.full(
         (len(self) * longest, *rows.shape[1:]), padding, dtype=rows.dtype, device=rows.device
     ).index_copy(0, padded, rows)

@@ -25,7 +25,9 @@ from ..utils.weak import WeakIdKeyDictionary
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # base names of rows, and of functions that are none
 _numbers = itertools.count(1)
-_symbols: Any = WeakIdKeyDictionary()
+SYMBOLS: Any = WeakIdKeyDictionary()
+# By offsets that came without it: what the longest sample was said to be, None where nothing was.
+BOUNDS: Any = WeakIdKeyDictionary()
 
 
 class Lengths(SymInt):
@@ -156,7 +158,22 @@ class NestedTensor(Tensor):
 
     @property
     def _max_seqlen(self) -> int:
+        if self._maybe_max_seqlen is None:
+            BOUNDS[self._offsets] = max(self.spans()[1], default=0)
+        return self._maybe_max_seqlen or 0
+
+    @property
+    def _maybe_max_seqlen(self) -> int | None:
+        """The longest sample, None where nobody asked for it."""
+        if self._offsets in BOUNDS:
+            known: int | None = BOUNDS[self._offsets]
+            return known
         return max(self.spans()[1], default=0)
+
+    def padded_length(self) -> int:
+        """To what torch pads: the longest sample, all places where it is not known."""
+        known = self._maybe_max_seqlen
+        return self._values.shape[self._ragged_idx - 1] if known is None else known
 
     @property
     def _min_seqlen(self) -> int:
@@ -294,9 +311,9 @@ def make(
 
 def _symbol_of(source: Tensor) -> Lengths:
     """The lengths that offsets or lengths stand for: the same for the same tensor."""
-    if source not in _symbols:
-        _symbols[source] = Lengths(next(_numbers))
-    symbol: Lengths = _symbols[source]
+    if source not in SYMBOLS:
+        SYMBOLS[source] = Lengths(next(_numbers))
+    symbol: Lengths = SYMBOLS[source]
     return symbol
 
 
@@ -329,7 +346,7 @@ def offsets_of(lengths: Sequence[int], device: object) -> Tensor:
 def places(tensor: NestedTensor) -> tuple[Tensor, Tensor]:
     """For each place that a sample has: where it is packed, and in a [B * longest] batch."""
     starts, lengths = tensor.spans()
-    longest = tensor._max_seqlen
+    longest = tensor.padded_length()
     packed = [a + i for a, n in zip(starts, lengths, strict=True) for i in range(n)]
     padded = [b * longest + i for b, n in enumerate(lengths) for i in range(n)]
     device = tensor._values.device
