@@ -245,7 +245,7 @@ class SparseTensor(Tensor):
         """Refused: see sparse_resize_."""
         raise refusal("resize_", self)
 
-    def resize_as_(self, the_template: Tensor) -> SparseTensor:
+    def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> SparseTensor:
         """Take the shape of a sparse tensor; what lies outside must be nothing."""
         return self.resize_as_sparse_(the_template)
 
