@@ -1,4 +1,4 @@
-"""FullyShardedDataParallel: losses and parts are torch's, states those of one network."""
+"""FullyShardedDataParallel and stages: losses and parts are torch's, states of one network."""
 
 import json
 from pathlib import Path
@@ -11,6 +11,7 @@ from mindtorch import nn
 from mindtorch.distributed.checkpoint.state_dict import get_optimizer_state_dict
 from mindtorch.distributed.fsdp import FullyShardedDataParallel
 from mindtorch.distributed.fsdp.wrap import ModuleWrapPolicy
+from mindtorch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from tests.mindtorch.distributed.test_distributed import run
 
 WRAPS = Path(__file__).parent / "wraps.py"
@@ -89,6 +90,28 @@ def test_states_of_parts_are_those_of_one_network():
             whole = place == 2  # where nothing is sharded both ranks have all gradients
             assert squares == pytest.approx(0.5 if whole else 0.25, rel=1e-3)
         assert [s[3] for s in states] == [states[0][3]] * 5
+
+
+@pytest.mark.parametrize("schedule", [ScheduleGPipe, Schedule1F1B])
+def test_a_batch_in_parts_has_the_gradients_of_the_whole(alone, schedule):
+    torch.manual_seed(0)
+    net, x, y = nn.Linear(3, 2), torch.randn(8, 3), torch.randn(8, 2)
+    nn.functional.mse_loss(net(x), y).backward()
+    expected = net.weight.grad.flatten().tolist()
+    net.zero_grad()
+    pipe = schedule(PipelineStage(net, 0, 1, torch.device("cpu")), 4, nn.functional.mse_loss)
+    losses = []
+    out = pipe.step(x, target=y, losses=losses)
+    assert out.flatten().tolist() == pytest.approx(net(x).flatten().tolist())
+    assert len(losses) == 4
+    assert net.weight.grad.flatten().tolist() == pytest.approx(expected, rel=1e-5)
+    assert pipe.eval(x).grad_fn is None
+
+
+@pytest.mark.slow
+def test_stages_compute_what_those_of_torch_do():
+    pytest.importorskip("torch", reason="torch is the oracle")
+    assert ranks("stages") == ranks("stages", "torch")
 
 
 @pytest.mark.slow

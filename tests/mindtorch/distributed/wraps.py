@@ -134,6 +134,36 @@ def states(rank):
     return told
 
 
+def stages(rank):
+    """A network in two stages: results, losses and gradients of batches in four parts."""
+    pipes = import_module(f"{LIBRARY}.distributed.pipelining")
+    told = []
+    for schedule in (pipes.ScheduleGPipe, pipes.Schedule1F1B):
+        net = network()
+        parts = nn.Sequential(net.first, net.blocks[0]), nn.Sequential(net.blocks[1], net.head)
+        stage = pipes.PipelineStage(parts[rank], rank, 2, torch.device("cpu"))
+        pipe = schedule(stage, 4, loss_fn=nn.functional.mse_loss)
+        optimizer = torch.optim.SGD(parts[rank].parameters(), lr=0.1)
+        x, y = torch.arange(24.0).view(8, 3) / 9, torch.arange(16.0).view(8, 2) / 9
+        for _ in range(2):
+            losses = []
+            out = pipe.step(x) if rank == 0 else pipe.step(target=y, losses=losses)
+            grads = {k: p.grad for k, p in parts[rank].named_parameters()}
+            whole = {} if out is None else {"out": out, "losses": torch.stack(losses)}
+            told.append([rounded(grads), rounded(whole)])
+            optimizer.step()
+            optimizer.zero_grad()
+        refusals = []
+        for wrong in (lambda s=stage: pipes.Schedule1F1B(s, 1),
+                      lambda n=net: pipes.PipelineStage(n, 5, 2, "cpu")):  # fmt: skip
+            try:
+                wrong()
+            except ValueError as error:
+                refusals.append(str(error))
+        told.append(refusals)
+    return told
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo", timeout=__import__("datetime").timedelta(seconds=60))
