@@ -279,10 +279,9 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
     if index.numel() and not self.numel():
         raise IndexError("put_(): Tried to put elements into an empty tensor")
     flat = aten.reshape(self, (-1,))
+    places, values = (t if t.ndim == 1 else aten.reshape(t, (-1,)) for t in (index, source))
     try:
-        built = aten.index_put(
-            flat, [aten.reshape(index, (-1,))], aten.reshape(source, (-1,)), accumulate
-        )
+        built = aten.index_put(flat, [places], values, accumulate)
     except IndexError:
         raise outside(index, flat) from None
     return aten.reshape(built, tuple(self.shape))
