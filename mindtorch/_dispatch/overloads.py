@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, cast
 
 from .._compat.argument_errors import explained, explained_here, explained_inside
-from .._compat.missing_args import before_missing
+from .._compat.missing_args import Missing, before_missing
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import of_python
 from .._tensor.tensor import Tensor
@@ -111,12 +111,23 @@ def _needed(op: Op) -> set[str]:
 def _spelled(op: Op, form: str, kwargs: Mapping[str, Any]) -> Callable[..., Any]:
     """The entry, behind a change of names where arguments came by numpy's."""
     entry: Callable[..., Any] = op.entry(form)
-    names = {"input" if a.name == "self" and form == "function" else a.name for a in op.schema.args}
+    self_name = "input" if form == "function" else "self"
+    names = [self_name if a.name == "self" else a.name for a in op.schema.args]
     if all(k in names or k == "out" for k in kwargs):
         return entry
-    return lambda *args, **kwargs: entry(
-        *args, **{k if k in names else SECOND_NAMES.get(k, k): v for k, v in kwargs.items()}
-    )
+
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        values = {n: v for n, v in zip(names, args, strict=False) if v.__class__ is not Missing}
+        values |= {k if k in names else _second(op, k): v for k, v in kwargs.items()}
+        return entry(values.pop(self_name), **values)
+
+    return renamed
+
+
+def _second(op: Op, name: str) -> str:
+    """What a row calls an argument that came by another name."""
+    first = op.base_name == "split" and name == "tensor"  # as torch's function calls it
+    return "input" if first else SECOND_NAMES.get(name, name)
 
 
 def choose(
@@ -172,7 +183,7 @@ def _named(op: Op, form: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, 
     for name, value in kwargs.items():
         if name == "out" and form == "function":
             continue
-        name = name if name in names else SECOND_NAMES.get(name, name)
+        name = name if name in names else _second(op, name)
         yield ("self" if name == "input" and "self" in names else name), value
 
 
