@@ -63,28 +63,28 @@ aten = namespace("aten")
 
 
 @register_flop_formula(aten.mm)
-def mm_flop(a_shape: Size, b_shape: Size, *_: Any, out_shape: Any = None, **__: Any) -> int:
+def mm_flop(a_shape: Size, b_shape: Size, *_: object, out_shape: object = None, **__: object) -> int:
     """Twice m * k * n, of (m, k) and (k, n)."""
     return 2 * prod(a_shape) * b_shape[1]
 
 
 @register_flop_formula(aten.addmm)
 def addmm_flop(
-    self_shape: Size, a_shape: Size, b_shape: Size, out_shape: Any = None, **_: Any
+    self_shape: Size, a_shape: Size, b_shape: Size, out_shape: object = None, **_: object
 ) -> int:
     """Those of the product; what is added is not counted."""
     return mm_flop(a_shape, b_shape)
 
 
 @register_flop_formula(aten.bmm)
-def bmm_flop(a_shape: Size, b_shape: Size, out_shape: Any = None, **_: Any) -> int:
+def bmm_flop(a_shape: Size, b_shape: Size, out_shape: object = None, **_: object) -> int:
     """Twice b * m * k * n, of (b, m, k) and (b, k, n)."""
     return 2 * prod(a_shape) * b_shape[2]
 
 
 @register_flop_formula(aten.baddbmm)
 def baddbmm_flop(
-    self_shape: Size, a_shape: Size, b_shape: Size, out_shape: Any = None, **_: Any
+    self_shape: Size, a_shape: Size, b_shape: Size, out_shape: object = None, **_: object
 ) -> int:
     """Those of the product; what is added is not counted."""
     return bmm_flop(a_shape, b_shape)
@@ -98,8 +98,8 @@ def conv_flop_count(x_shape: Size, w_shape: Size, out_shape: Size, transposed: b
 
 @register_flop_formula([aten.convolution, aten._convolution])
 def conv_flop(
-    x_shape: Size, w_shape: Size, _bias: Any, _stride: Any, _padding: Any, _dilation: Any,
-    transposed: bool, *_: Any, out_shape: Size, **__: Any,
+    x_shape: Size, w_shape: Size, _bias: object, _stride: object, _padding: object, _dilation: object,
+    transposed: bool, *_: object, out_shape: Size, **__: object,
 ) -> int:  # fmt: skip
     """Those of a convolution of any number of axes."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
@@ -107,9 +107,9 @@ def conv_flop(
 
 @register_flop_formula(aten.convolution_backward)
 def conv_backward_flop(
-    grad_out_shape: Size, x_shape: Size, w_shape: Size, _bias: Any, _stride: Any, _padding: Any,
-    _dilation: Any, transposed: bool, _output_padding: Any, _groups: Any,
-    output_mask: Sequence[bool], out_shape: Any, **_: Any,
+    grad_out_shape: Size, x_shape: Size, w_shape: Size, _bias: object, _stride: object, _padding: object,
+    _dilation: object, transposed: bool, _output_padding: object, _groups: object,
+    output_mask: Sequence[bool], out_shape: object, **_: object,
 ) -> int:  # fmt: skip
     """What the gradients of the input and of the weight take; groups count in the first alone."""
     met = x_shape if transposed else grad_out_shape
