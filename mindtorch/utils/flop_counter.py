@@ -63,7 +63,9 @@ aten = namespace("aten")
 
 
 @register_flop_formula(aten.mm)
-def mm_flop(a_shape: Size, b_shape: Size, *_: object, out_shape: object = None, **__: object) -> int:
+def mm_flop(
+    a_shape: Size, b_shape: Size, *_: object, out_shape: object = None, **__: object
+) -> int:
     """Twice m * k * n, of (m, k) and (k, n)."""
     return 2 * prod(a_shape) * b_shape[1]
 
@@ -98,8 +100,8 @@ def conv_flop_count(x_shape: Size, w_shape: Size, out_shape: Size, transposed: b
 
 @register_flop_formula([aten.convolution, aten._convolution])
 def conv_flop(
-    x_shape: Size, w_shape: Size, _bias: object, _stride: object, _padding: object, _dilation: object,
-    transposed: bool, *_: object, out_shape: Size, **__: object,
+    x_shape: Size, w_shape: Size, _bias: object, _stride: object, _padding: object,
+    _dilation: object, transposed: bool, *_: object, out_shape: Size, **__: object,
 ) -> int:  # fmt: skip
     """Those of a convolution of any number of axes."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
@@ -107,9 +109,9 @@ def conv_flop(
 
 @register_flop_formula(aten.convolution_backward)
 def conv_backward_flop(
-    grad_out_shape: Size, x_shape: Size, w_shape: Size, _bias: object, _stride: object, _padding: object,
-    _dilation: object, transposed: bool, _output_padding: object, _groups: object,
-    output_mask: Sequence[bool], out_shape: object, **_: object,
+    grad_out_shape: Size, x_shape: Size, w_shape: Size, _bias: object, _stride: object,
+    _padding: object, _dilation: object, transposed: bool, _output_padding: object,
+    _groups: object, output_mask: Sequence[bool], out_shape: object, **_: object,
 ) -> int:  # fmt: skip
     """What the gradients of the input and of the weight take; groups count in the first alone."""
     met = x_shape if transposed else grad_out_shape
