@@ -121,10 +121,9 @@ def to_mkldnn(self: Tensor, dtype: Dtype | None = None) -> NoReturn:
     raise NotImplementedError("to_mkldnn: mindtorch has no tensors in oneDNN's layout")
 
 
-def _of_a_layout(name: str) -> None:
+def _of_a_layout(name: str, words: str) -> None:
     """A method that tensors of another layout have: others have no kernel for it."""
 
-    @surface(name=name, function=name == "resize_as_sparse_", internal=False)
     def call(input: Tensor, *args: object, **named: object) -> Tensor:
         for kind in type(input).__mro__:
             if kind is not Tensor and issubclass(kind, Tensor) and name in vars(kind):
@@ -135,14 +134,17 @@ def _of_a_layout(name: str) -> None:
         backend = BACKENDS.get(input.device.type, input.device.type.upper())
         raise NotImplementedError(without_kernel(name, backend))
 
+    call.__doc__ = words
+    surface(name=name, function=name == "resize_as_sparse_", internal=False)(call)
 
-for _name in (
-    "resize_as_sparse_",
-    "sparse_resize_",
-    "sparse_resize_and_clear_",
-    "to_padded_tensor",
-):
-    _of_a_layout(_name)
+
+for _name, _words in {
+    "resize_as_sparse_": "Give a sparse tensor another's size.",
+    "sparse_resize_": "Give a sparse tensor another size; its places stay.",
+    "sparse_resize_and_clear_": "Give a sparse tensor another size and no places.",
+    "to_padded_tensor": "A nested tensor as one batch, filled up.",
+}.items():
+    _of_a_layout(_name, f"{_words} NotImplementedError for tensors of other layouts.")
 
 
 @surface(internal=False)

@@ -236,7 +236,8 @@ class _TypedTensorType(type):
 def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:
     """`torch.LongTensor`, `torch.npu.LongTensor`: a legacy class of tensors."""
     place = "mindtorch" if where == "cpu" else f"mindtorch.{where}"
-    scope = {"dtype": dtype, "where": where, "__module__": place}
+    words = f"Tensors of {dtype} on {where}; a legacy class: `torch.tensor(…, dtype=…)`."
+    scope = {"dtype": dtype, "where": where, "__module__": place, "__doc__": words}
     return _TypedTensorType(dtype.legacy + "Tensor", (), scope)
 
 

@@ -60,6 +60,7 @@ MAKERS = {
     "fake_quantize_per_channel_affine": "round", "fake_quantize_per_tensor_affine": "round",
     "fused_moving_avg_obs_fake_quant": "round",
     # Methods whose tensor is not the row's first argument, or that keep the dtype.
+    "slice_inverse": "as_strided",
     "polygamma": "polygamma", "polygamma_": "polygamma", "float_power_": "float_power",
 }  # fmt: skip
 # Names that compute nothing: they hold memory, answer questions, keep settings or refuse.
@@ -82,7 +83,8 @@ NOTHING_COMPUTED = frozenset((
     *(d.legacy + "Tensor" for d in dtype.ALL),
     "data_ptr", "dim", "element_size", "get_device", "is_signed", "ndimension", "nelement",
     "dim_order", "is_conj", "is_distributed", "is_neg", "map2_", "map_", "reinforce", "resize",
-    "resize_as", "size", "storage", "storage_offset", "stride", "untyped_storage",
+    "resize_as", "resize_as_sparse_", "size", "storage", "storage_type", "storage_offset",
+    "stride", "untyped_storage",
     # What quantised tensors answer, and other tensors refuse.
     "dequantize", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme",
@@ -107,8 +109,8 @@ _OF_ROWS = ("/_dispatch/entry.py", "/_dispatch/overloads.py")
 # Files of torch.* that compute nothing: settings, seeds, questions, contexts, files on disk.
 NOT_COMPUTING = (
     "mindtorch/__init__.py", "_compat/refusals.py", "_compat/checks.py", "_compat/warn_once.py",
-    "_functional/settings.py",
-    "_functional/printing.py", "_random/generator.py", "_autograd/grad_mode.py",
+    "_functional/settings.py", "_functional/printing.py",
+    "_random/generator.py", "mindtorch/random.py", "_autograd/grad_mode.py",
     "autograd/anomaly_mode.py",
     "_tensor/device.py", "_tensor/dtype.py", "amp/__init__.py", "compiler/__init__.py",
     "func/batches.py", "mindtorch/serialization/__init__.py", "amp/switches.py",

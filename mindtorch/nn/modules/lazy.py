@@ -121,7 +121,6 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
             _materialize(self, {"weight": shape, "bias": (self.out_features,)})
 
 
-@written_out("__init__")
 class _LazyConvXdMixin(LazyModuleMixin, _ConvNd):
     """What the lazy convolutions share; `cls_to_become` says how many spatial dims there are."""
 
@@ -198,6 +197,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             _materialize(self, dict.fromkeys(names, shape))
 
 
+@written_out("__init__")
 class _LazyConv(_LazyConvXdMixin):
     """What the lazy convolutions take."""
 
@@ -212,6 +212,7 @@ class _LazyConv(_LazyConvXdMixin):
         )  # fmt: skip
 
 
+@written_out("__init__")
 class _LazyConvTranspose(_LazyConvXdMixin):
     """What the lazy transposed convolutions take."""
 
