@@ -7,9 +7,10 @@ import sys
 import warnings
 from pathlib import Path
 
-# Code that a program's call runs through: written as text, or in folders that torch has in C.
+# Code that a call or a backward pass runs through: written as text, or in folders that torch has
+# in C.
 _PACKAGE = re.escape(str(Path(__file__).parent.parent))
-_WITHIN = re.compile(rf"<mindtorch |{_PACKAGE}/(?:_|ops/)")
+_WITHIN = re.compile(rf"<mindtorch |{_PACKAGE}/(?:_|ops/|utils/hooks)")
 
 _warned: set[str] = set()
 _always = False

@@ -249,6 +249,8 @@ def init_process_group(
     ValueError for a second group, an unknown backend or missing addresses; DistributedError where
     not all ranks come within `timeout` (30 minutes).
     """
+    if _group.current() is not None:
+        raise ValueError("trying to initialize the default process group twice!")
     seconds = _group.seconds_of(timeout)
     limit = _group.TIMEOUT_SECONDS if seconds is None else float(seconds)
     if init_method is not None and init_method.startswith("file://") and world_size > 0:

@@ -86,12 +86,13 @@ def _are_tensors(values: object, name: str) -> None:
 
 def _alike(parts: Sequence[Tensor], tensor: Tensor, name: str) -> None:
     """Tensors of one dtype and shape; ValueError for dtypes, RuntimeError for shapes."""
+    kinds = [t.dtype for t in (*parts, tensor)]
+    other = next((kind for kind in kinds if kind != kinds[0]), None)
+    if other is not None:
+        raise ValueError(
+            f"Invalid usage of tensors with different dtypesFound {kinds[0]} and  {other}"
+        )
     for index, part in enumerate(parts):
-        if part.dtype != tensor.dtype:
-            raise ValueError(
-                "Invalid usage of tensors with different dtypes"
-                f"Found {part.dtype} and  {tensor.dtype}"
-            )
         _same_size(part.shape, tensor.shape, index, name)
 
 

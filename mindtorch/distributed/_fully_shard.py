@@ -68,6 +68,9 @@ class _ShardedParameters:
         self.root: bool | None = None
         self.is_whole = False
         self.divisor: float | None = None
+        self.syncs = True
+        # By sharded parameter: sums of whole gradients that are not reduced yet.
+        self.unreduced: dict[int, Tensor] = {}
         # Whole parameters of which gradients are to come: the graph holds them weakly.
         self.waiting: dict[int, nn.Parameter] = {}
 
@@ -101,18 +104,27 @@ class _ShardedParameters:
         with mindtorch.no_grad():
             grad, whole.grad = whole.grad, None
             assert grad is not None
-            now: Placements = (Partial("avg" if self.divisor is None else "sum"),) * self.mesh.ndim
-            grad = grad.to(self.policy.reduce_dtype or grad.dtype)
-            local = redistributed(grad, sharded.shape, self.mesh, now, sharded.placements)
-            local = local if self.divisor is None else local / self.divisor
-            spec = DTensorSpec(self.mesh, sharded.placements, sharded._spec.tensor_meta)
-            part = DTensor(local.to(sharded.dtype), spec)
-            if sharded.grad is None:
-                sharded.grad = part
+            before = self.unreduced.pop(id(sharded), None)
+            grad = grad if before is None else before + grad
+            if self.syncs:
+                self._share(grad, sharded)
             else:
-                sharded.grad += part
+                self.unreduced[id(sharded)] = grad
         self.waiting.pop(id(whole), None)
         self.reshard()
+
+    def _share(self, grad: Tensor, sharded: DTensor) -> None:
+        """Reduce a gradient, and add this process's part to the sharded parameter's."""
+        now: Placements = (Partial("avg" if self.divisor is None else "sum"),) * self.mesh.ndim
+        grad = grad.to(self.policy.reduce_dtype or grad.dtype)
+        local = redistributed(grad, sharded.shape, self.mesh, now, sharded.placements)
+        local = local if self.divisor is None else local / self.divisor
+        spec = DTensorSpec(self.mesh, sharded.placements, sharded._spec.tensor_meta)
+        part = DTensor(local.to(sharded.dtype), spec)
+        if sharded.grad is None:
+            sharded.grad = part
+        else:
+            sharded.grad += part
 
     def reshard(self) -> None:
         """Modules have their parts again."""
@@ -195,10 +207,17 @@ class FSDPModule(nn.Module):
 
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
 
+    def set_requires_gradient_sync(
+        self, requires_gradient_sync: bool, *, recurse: bool = True
+    ) -> None:
+        """Whether a backward pass reduces gradients; those that were not wait for one that does."""
+        for state in self._each(recurse):
+            state.syncs = requires_gradient_sync
+
     def _no_change(self, *_: object, **__: object) -> None:
         """Nothing: gradients are reduced as they arrive, and nothing is fetched beforehand."""
 
-    set_requires_gradient_sync = set_requires_all_reduce = set_is_last_backward = _no_change
+    set_requires_all_reduce = set_is_last_backward = _no_change
     set_modules_to_forward_prefetch = set_modules_to_backward_prefetch = _no_change
     set_unshard_in_backward = set_reshard_after_backward = set_post_optim_event = _no_change
 

@@ -257,8 +257,6 @@ def start(
     """Meet the others. Address, rank and size come from `tcp://host:port` and the arguments, else
     from MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, which launchers such as torchrun set."""
     global _world
-    if _world is not None:
-        raise ValueError("trying to initialize the default process group twice!")
     where = urlsplit(init_method or "env://")
     if where.scheme not in ("env", "tcp"):
         raise RuntimeError(f"No rendezvous handler for {where.scheme}://")

@@ -470,6 +470,11 @@ class CustomOpDef:
                 f" {schema}. Please create a functional operator and register an autograd formula"
                 " for that."
             )
+        if _has_named_tensors(schema):
+            raise NotImplementedError(
+                "register_autograd with kwarg-only Tensor args. In the original definition of the"
+                f" op, please make your tensors not kwarg-only. Got: {schema}"
+            )
         self._backward, self._setup = backward, setup_context
 
     def register_vmap(self, fn: Callable[..., Any] | None = None, /) -> Any:
@@ -583,6 +588,11 @@ def _spread(args: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
     return flat + list(grads[len(args) :])
 
 
+def _has_named_tensors(schema: FunctionSchema) -> bool:
+    """Whether a tensor is taken by its name alone."""
+    return any(a.kwarg_only and "Tensor" in str(a.type) for a in schema.arguments)
+
+
 def custom_op(
     name: str,
     fn: Callable[..., Any] | None = None,
@@ -599,7 +609,13 @@ def custom_op(
         text = schema or infer_schema(function, mutates_args=mutates_args)
         if "::" not in name:
             raise ValueError("not enough values to unpack (expected 2, got 1)")
-        check(name.partition("::")[2] + text)
+        space, _, base = name.partition("::")
+        check(base + text)
+        if _has_named_tensors(function_schema(space, base + text)):
+            raise NotImplementedError(
+                "custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only."
+                f" Got: {base}{text}"
+            )
         kernel = function if device_types is None else None
         definition = CustomOpDef(
             name, text, kernel, from_function=True, tags=(Tag.pt2_compliant_tag, *_listed(tags))
@@ -631,7 +647,7 @@ def declare(name: str, schema: str, tags: object, place: str) -> CustomOpDef:
 def _caller() -> str:
     """File and line of the program's call."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith(_PACKAGE):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

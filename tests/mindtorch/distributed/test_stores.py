@@ -92,3 +92,13 @@ def test_processes_meet_by_a_store(tmp_path):
 
 def test_a_store_of_one_process_begins_a_group():
     assert list(_of_a_store(mindtorch)) == list(_of_a_store(torch))
+
+
+def test_a_second_group_is_refused_before_anybody_is_waited_for(tmp_path):
+    dist = mindtorch.distributed
+    dist.init_process_group("gloo", store=dist.HashStore(), world_size=1, rank=0)
+    try:
+        with pytest.raises(ValueError, match="default process group twice"):
+            dist.init_process_group("gloo", f"file://{tmp_path / 'store'}", 5, 2, 1)
+    finally:
+        dist.destroy_process_group()

@@ -45,7 +45,7 @@ STATEMENTS = """
     shared(fsdp.MixedPrecisionPolicy(torch.bfloat16, output_dtype=one.dtype))|fsdp.OffloadPolicy()
     fsdp.fully_shard(nn.ModuleList())|fsdp.fully_shard(fsdp.fully_shard(nn.Linear(2, 2)))
     fsdp.fully_shard(nn.PReLU(), reshard_after_forward=2)|fsdp.fully_shard(nn.Linear(1, 1), mesh=m)
-    copy.deepcopy(fsdp.fully_shard(nn.Linear(1, 1)))|fsdp.MixedPrecisionPolicy(x.dtype)
+    late()|copy.deepcopy(fsdp.fully_shard(nn.Linear(1, 1)))|fsdp.MixedPrecisionPolicy(x.dtype)
 """
 
 
@@ -98,6 +98,18 @@ def names(lib, parallel):
         net.reshard()
         return steps, whole, repr(net.state_dict()), net.double()[2].bias, type(net)
 
+    def late():
+        """What backward passes that reduce nothing leave for the one that does."""
+        net = lib.nn.Linear(4, 2, bias=False)
+        net.weight.requires_grad_(False).copy_(lib.ones(2, 4)).requires_grad_(True)
+        fsdp.fully_shard(net)
+        net.set_requires_gradient_sync(False)
+        net(lib.ones(1, 4)).sum().backward()
+        grads = [net.weight.grad]
+        net.set_requires_gradient_sync(True)
+        net(lib.arange(4.0).view(1, 4)).sum().backward()
+        return [*grads, repr(net.weight.grad)]
+
     fsdp = ours_fsdp if lib is mindtorch else torchs_fsdp
     m = lib.distributed.device_mesh.init_device_mesh("cpu", (1,))
     one = tensor.distribute_tensor(lib.ones(1), m)
@@ -106,7 +118,7 @@ def names(lib, parallel):
     styles = {k: getattr(parallel, k) for k in parallel.__all__ if hasattr(ours_parallel, k)}
     return {**public, **styles, "torch": lib, "nn": lib.nn, "F": lib.nn.functional, "m": m,
             "one": one, "copy": copy, "fsdp": fsdp,
-            "shared": shared, "loaded": loaded, "trained": trained}  # fmt: skip
+            "shared": shared, "late": late, "loaded": loaded, "trained": trained}  # fmt: skip
 
 
 def text(scope, code):

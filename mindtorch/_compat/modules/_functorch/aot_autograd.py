@@ -45,7 +45,7 @@ def make_boxed_compiler(compiler: Compiler) -> Compiler:
 def _boxed(run: Callable[..., Any]) -> Callable[..., Any]:
     if getattr(run, "_boxed_call", False):
         return run
-    warnings.warn(_UNBOXED, stacklevel=4)
+    warnings.warn(_UNBOXED, stacklevel=1)  # one line for all: said once
     return make_boxed_func(run)
 
 
