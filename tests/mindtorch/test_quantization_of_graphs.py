@@ -59,7 +59,12 @@ def viewed(m, x, t):
     return t.softmax(m.fc(x.reshape(x.size(0), -1)), 1)
 
 
+def functional(m, x, t):
+    return m.fc(m.pool(t.nn.functional.relu(m.bn(m.conv(x)))).flatten(1))
+
+
 MODELS = {
+    "functional": lambda c: (c.image(functional), (2, 1, 6, 6)),
     "image": lambda c: (c.image(whole), (2, 1, 6, 6)),
     "viewed": lambda c: (c.image(viewed), (2, 1, 6, 6)),
     "sum": lambda c: (c.pair(lambda m, x, t: m.a(x) + m.b(x)), (4, 3)),

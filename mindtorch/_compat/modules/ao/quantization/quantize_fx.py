@@ -46,13 +46,12 @@ _PAIRS = {
 _FIXED_SCALE = frozenset((nn.Sigmoid, nn.Tanh, torch.sigmoid, torch.tanh, "sigmoid", "tanh"))
 _KEEP_SCALE = frozenset((
     nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AvgPool1d, nn.AvgPool2d,
-    nn.AvgPool3d, nn.Dropout, nn.Flatten, nn.Hardtanh, nn.Identity, nn.MaxPool1d, nn.MaxPool2d,
-    nn.MaxPool3d, nn.ReLU, nn.ReLU6, functional.adaptive_avg_pool2d, functional.avg_pool2d,
-    functional.dropout, functional.max_pool2d, functional.relu, functional.relu6,
-    torch.adaptive_avg_pool1d, torch.chunk, torch.flatten, torch.mean, torch.permute,
-    torch.reshape, torch.squeeze, torch.transpose, torch.unsqueeze, "chunk", "contiguous",
-    "flatten", "mean", "permute", "relu", "repeat", "reshape", "squeeze", "t", "transpose",
-    "unsqueeze", "view",
+    nn.AvgPool3d, nn.Dropout, nn.Hardtanh, nn.Identity, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d,
+    nn.PixelShuffle, nn.PixelUnshuffle, nn.ReLU, nn.ReLU6, functional.adaptive_avg_pool2d,
+    functional.avg_pool2d, functional.dropout, functional.max_pool2d, functional.relu,
+    functional.relu6, torch.adaptive_avg_pool1d, torch.flatten, torch.mean, torch.narrow,
+    torch.squeeze, torch.transpose, torch.unsqueeze, "contiguous", "detach", "mean", "permute",
+    "relu", "repeat", "reshape", "squeeze", "transpose", "unsqueeze", "view",
 ))  # fmt: skip
 
 
@@ -98,8 +97,10 @@ def _fused(traced: GraphModule, is_qat: bool) -> dict[str, tuple[Any, ...]]:
         count = next((n for n in range(len(chain), 1, -1) if tuple(kinds[:n]) in _METHODS), 0)
         if not count:
             continue
+        first = modules[str(node.target)]
         parts = [
-            modules[str(n.target)] if n.op == "call_module" else nn.ReLU() for n in chain[:count]
+            modules[str(n.target)] if n.op == "call_module" else nn.ReLU().train(first.training)
+            for n in chain[:count]
         ]
         name = str(node.target)
         fused = _METHODS[tuple(kinds[:count])](is_qat, *parts)
@@ -169,7 +170,9 @@ class _Observing:
         if not isinstance(value, Node) or value in self.observers:
             return value
         if value not in self.inputs:
-            self.inputs[value] = self._observer(value, qconfig.activation())
+            observed = self.inputs[value] = self._observer(value, qconfig.activation())
+            if value.op in ("call_function", "call_method") and self._qconfig(value) is not None:
+                self.results.append(observed)
         return self.inputs[value]
 
     def _after(self, node: Node, module: nn.Module) -> None:
