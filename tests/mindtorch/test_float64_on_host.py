@@ -161,7 +161,7 @@ CALLS = {
         t.complex(x, x.T).log() + t.complex(x, x).log10()
     ),
     "binary logarithms": lambda t, x: (
-        t.logaddexp2(x, x.T) + t.logaddexp2(x, x.new_full((), -t.inf))
+        t.logaddexp2(x, x.T) + t.logaddexp2(x, x.new_full((), -t.inf)) + t.logaddexp2(x.half(), x)
     ),
     "pairs along a line": lambda t, x: t.view_as_real(t.complex(x, x.T).cumprod(1)),
 }

@@ -636,9 +636,10 @@ def _no_singular_values(ndim: int, at: int) -> LinAlgError:
 
 def _svd_by_v(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, ...]:
     u, s, v = aten._linalg_svd_v(A, full_matrices)
-    broken = aten.any(aten.reshape(aten.isnan(A), (-1, A.shape[-2] * A.shape[-1])), -1)
-    if A.numel() and bool(aten.any(broken).item()):
-        raise _no_singular_values(A.ndim, int(aten.nonzero(broken)[0].item()))
+    if A.numel():
+        broken = aten.any(aten.reshape(aten.isnan(A), (-1, A.shape[-2] * A.shape[-1])), -1)
+        if bool(aten.any(broken).item()):
+            raise _no_singular_values(A.ndim, int(aten.nonzero(broken)[0].item()))
     return u, s, _t(v)
 
 

@@ -453,12 +453,18 @@ op(
 )
 
 
+def _logaddexp2(self: Tensor, other: Tensor) -> Tensor:
+    common = result_type((self._geom, other._geom))
+    self, other = aten.to(self, common), aten.to(other, common)
+    return aten.logaddexp(self * log(2), other * log(2)) / log(2)
+
+
 op(
     "logaddexp2(Tensor self, Tensor other) -> Tensor",
     infer=pointwise("float"),
     cpu=np.logaddexp2,
     aclnn=call("aclnnLogAddExp2", "self", "other", "out", when=below_double()),
-    lower=lambda self, other: aten.logaddexp(self * log(2), other * log(2)) / log(2),
+    lower=_logaddexp2,
     grad={
         "self": lambda grad, self, other: grad * aten.sigmoid((self - other) * log(2)),
         "other": lambda grad, self, other: grad * aten.sigmoid((other - self) * log(2)),
