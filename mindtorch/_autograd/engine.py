@@ -57,6 +57,8 @@ class PassingStep(Node):
 
 # By the row: where its gradients go, when a mode sees them on their ways.
 STEPS: dict[str, Callable[[Any, Sequence[Any]], Sequence[Any]]] = {}
+# And what profilers see of those steps: torch's names of them, by the input that they lead to.
+STEP_NAMES: dict[str, dict[int, str]] = {}
 
 
 def steps() -> bool:
@@ -211,8 +213,10 @@ def _applied(node: Node, grads: Any) -> Any:
             for name in ("detach", "aten::detach") if first else ():
                 note(name, start, stop)
             _note_node(note, node.name(), start, stop)
-            if isinstance(node, OpNode) and node.op.name == "linear" and node.edges[1]:
-                _note_node(note, "TBackward0", stop, perf_counter())  # of the weight
+            passing = STEP_NAMES.get(node.op.name, {}) if isinstance(node, OpNode) else {}
+            for place, name in passing.items():
+                if node.edges[place]:
+                    _note_node(note, name, stop, perf_counter())
 
 
 def _note_node(note: Callable[[str, float, float], None], name: str, *times: float) -> None:

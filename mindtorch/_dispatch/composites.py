@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from .._autograd.engine import STEPS, PassingStep, steps
+from .._autograd.engine import STEP_NAMES, STEPS, PassingStep, steps
 from .._autograd.grad_mode import LOCAL
 from .._tensor.subclass import DOOR
 from .._tensor.subclass import LOCAL as SUBCLASS
@@ -225,6 +225,7 @@ def _isfinite(self: Tensor) -> Any:
 
 
 STEPS["linear"] = _linear_steps
+STEP_NAMES["linear"] = {1: "TBackward0"}  # of the weight
 COMPOSITES.update(
     linear=_linear, _linear_backward=_linear_backward, matmul=_matmul,
     _reshape_copy=_reshape_copy, unbind=_unbind, where=_where, _cross=_cross, isfinite=_isfinite,

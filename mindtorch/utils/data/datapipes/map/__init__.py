@@ -82,16 +82,21 @@ class BatcherMapDataPipe(MapDataPipe):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
+def _with_keys(datapipes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """At least one pipe, all with keys; ValueError or TypeError else."""
+    if not datapipes:
+        raise ValueError("Expected at least one DataPipe, but got nothing")
+    if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
+        raise TypeError("Expected all inputs to be `MapDataPipe`")
+    return datapipes
+
+
 @functional_datapipe("concat")
 class ConcaterMapDataPipe(MapDataPipe):
     """The values of several pipes, numbered one pipe after the other."""
 
     def __init__(self, *datapipes: Any) -> None:
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
-        if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
-            raise TypeError("Expected all inputs to be `MapDataPipe`")
-        self.datapipes: Any = datapipes
+        self.datapipes: Any = _with_keys(datapipes)
 
     def __getitem__(self, index: int) -> Any:
         at = index
@@ -110,11 +115,7 @@ class ZipperMapDataPipe(MapDataPipe):
     """Tuples of the values that pipes have by one key."""
 
     def __init__(self, *datapipes: Any) -> None:
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
-        if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
-            raise TypeError("Expected all inputs to be `MapDataPipe`")
-        self.datapipes: Any = datapipes
+        self.datapipes: Any = _with_keys(datapipes)
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
         values = []
