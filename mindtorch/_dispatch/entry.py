@@ -552,8 +552,7 @@ def placed(op: Op, values: tuple[Any, ...], more: tuple[Any, ...]) -> Any:
 
 
 # numpy's names of torch's parameters, which torch takes too.
-SECOND_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
-                "split_size_or_sections": "split_size"}  # fmt: skip
+SECOND_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input"}
 
 
 def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from .._compat.argument_errors import explained, explained_here, explained_inside
 from .._compat.missing_args import Missing, before_missing
+from .._compat.signatures import python_function
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import of_python
 from .._tensor.tensor import Tensor
@@ -126,8 +127,12 @@ def _spelled(op: Op, form: str, kwargs: Mapping[str, Any]) -> Callable[..., Any]
 
 def _second(op: Op, name: str) -> str:
     """What a row calls an argument that came by another name."""
-    first = op.base_name == "split" and name == "tensor"  # as torch's function calls it
-    return "input" if first else SECOND_NAMES.get(name, name)
+    function = python_function(op.base_name)
+    names = () if function is None else function.__code__.co_varnames
+    if name in names[: len(op.schema.args)]:  # as torch's function of Python calls it
+        argument = op.schema.args[names.index(name)].name
+        return "input" if argument == "self" else argument
+    return SECOND_NAMES.get(name, name)
 
 
 def choose(
