@@ -20,9 +20,9 @@ from ..ops.schema import ArgKind
 from ..ops.source import compiled
 from ..ops.spec import MISSING, Op, aten
 from .formula import LISTS, Formula, GradTarget, formula
-from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
+from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep, read_at_once
 from .node_names import named_slope, row_name
-from .product_nodes import next_edges
+from .product_nodes import PRODUCTS, SAVED_AS, next_edges, rows_of, second_first, weight_transpose
 from .saved_values import PREFIX, RAW_PREFIX, saved_names
 from .views import fresh_edge
 
@@ -47,6 +47,10 @@ class OpNode(Node):
 
     def next_edges(self) -> tuple[Any, ...]:
         return next_edges(self)
+
+    def saved_order(self) -> range:
+        late = self.op.name in PRODUCTS and second_first(self.op.name, self.args)
+        return range(len(self.saved or ()))[:: -1 if late else 1]
 
     def __getattr__(self, name: str) -> object:
         raw = name.startswith(RAW_PREFIX)
@@ -167,8 +171,9 @@ def _scope(rule: Formula) -> dict[str, Any]:
         "Sentinel": Sentinel, "attach": _attach, "clone": lambda t: aten.clone(t),
         "counter": counter, "edge": edge, "edges_of": _edges, "keep": keep,
         "grown": grown, "keep_list": _keep_list, "materialized": _materialized,
-        "op": rule.op, "spread": _spread, "unpack": OpNode.unpack, "unpack_list": _unpack_list,
-        "wrap": wrap,
+        "op": rule.op, "read_at_once": read_at_once, "rows_of": rows_of,
+        "second_first": second_first, "spread": _spread, "unpack": OpNode.unpack,
+        "unpack_list": _unpack_list, "weight_transpose": weight_transpose, "wrap": wrap,
     }  # fmt: skip
     for i, target in enumerate(rule.targets):
         scope[f"f{i}"] = named_slope(rule.op.name, target.fn)
@@ -194,11 +199,17 @@ def _record(rule: Formula, form: str) -> str:
     outs = "(out._geom,)" if single else "plan.outs"
     # Hooks see results with their history, which the node is first.
     late = form is _WATCHED and any(how == "result" for how, _ in rule.saved)
-    saved = "".join(
-        ("None" if late and read[0] == "result" else _save(rule, read, form)) + ", "
-        for read in rule.saved
-    )
-    lines += [f"    out = plan.run({params})", _node_line(rule, outs, f"({saved})")]
+    parts = [
+        "None" if late and read[0] == "result" else _save(rule, read, form) for read in rule.saved
+    ]
+    lines += [f"    out = plan.run({params})"]
+    if form is _WATCHED and op.name in PRODUCTS:
+        lines += ["    late = second_first(op.name, plan.args)", f"    if late: s1 = {parts[1]}"]
+        lines += [f"    s0 = {parts[0]}", f"    if not late: s1 = {parts[1]}"]
+        parts = ["s0", "s1"]
+    lines += [_node_line(rule, outs, f"({''.join(part + ', ' for part in parts)})")]
+    if form is _WATCHED and rule.saved:
+        lines += ["    read_at_once(node)"]
     if single and not op.is_view:
         lines += ["    if plan.outs[0].dtype.category >= FLOAT:", "        out._fn = node"]
     else:
@@ -326,6 +337,9 @@ def _node_line(rule: Formula, outs: str, saved: str) -> str:
 def _save(rule: Formula, read: tuple[str, int], form: str) -> str:
     how, i = read
     if how == "arg":
+        reshaped = SAVED_AS.get((rule.op.name, i)) if form is _WATCHED else None
+        if reshaped:
+            form = f"keep({{t}}, None, {reshaped})"
         value = _save_argument(rule.op.schema.args[i].kind, f"a{i}", form)
     else:
         out = "out" if _single(rule.op) else f"out[{i}]"

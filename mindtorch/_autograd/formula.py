@@ -54,7 +54,7 @@ class Formula:
         self.positions = tuple(sorted(p for t in self.targets for p in t.positions))
         self.differentiable = bool(self.targets)
         self.lists = any(op.schema.args[p].kind in LISTS for p in self.positions)
-        self.saved = _saved(self.targets)
+        self.saved = _saved(op, self.targets)
         self.scalars = _scalars_read(op, self.targets)
 
     def users(self, read: tuple[str, int]) -> list[int]:
@@ -111,10 +111,24 @@ def _source(op: Op, names: list[str], name: str) -> tuple[str, int]:
     raise TypeError(f"{op.name}: derivative parameter {name!r} is neither an argument nor a result")
 
 
-def _saved(targets: list[GradTarget]) -> list[tuple[str, int]]:
-    """What nodes keep, in the order of `node.saved`."""
-    reads = (r for t in targets for r in t.reads if r[0] in ("arg", "result"))
-    return list(dict.fromkeys(reads))
+def _saved(op: Op, targets: list[GradTarget]) -> list[tuple[str, int]]:
+    """What nodes keep, in the order of `node.saved`: torch's, arguments before results, by name."""
+    names = [name_in_torch(op.name, a.name) for a in op.schema.args]
+    # The results of decompositions have names in torch, U S Vh; others are numbered.
+    results = [r.name if r.name and r.name[0].isupper() else "" for r in op.schema.returns]
+    reads = {r for t in targets for r in t.reads if r[0] in ("arg", "result")}
+    return sorted(reads, key=lambda r: (r[0], (names if r[0] == "arg" else results)[r[1]], r[1]))
+
+
+# What torch calls arguments of the operator that a row records as.
+_NAMES = {
+    ("linear", "input"): "mat1", ("linear", "weight"): "mat2", ("matmul", "other"): "tensor",
+}  # fmt: skip
+
+
+def name_in_torch(row: str, argument: str) -> str:
+    """The name of a row's argument in torch's derivative."""
+    return _NAMES.get((row, argument), argument)
 
 
 def _scalars_read(op: Op, targets: list[GradTarget]) -> frozenset[int]:

@@ -121,6 +121,10 @@ class Node(NodeSlots):
         if self.saved:
             self.saved = None
 
+    def saved_order(self) -> range:
+        """The places of `saved` in the order in which torch reads them."""
+        return range(len(self.saved or ()))
+
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors with the version they have now."""
         self.saved = tuple(keep(t, None) if t is not None else None for t in tensors)
@@ -213,12 +217,15 @@ class GradientEdge(NamedTuple):
 class Packed:
     """A saved tensor that user hooks hold (torch.autograd.graph.saved_tensors_hooks)."""
 
-    __slots__ = ("edge", "packed", "unpack_hook")
+    __slots__ = ("back", "edge", "packed", "unpack_hook")
 
-    def __init__(self, tensor: Tensor, hooks: Any, number: int | None):
+    def __init__(self, tensor: Tensor, hooks: Any, number: int | None, seen_as: Any = None):
+        self.back: Callable[[Tensor], Tensor] | None = None
         self.edge = (None, 0) if number is not None else (tensor._fn, tensor._nr)
         version = tensor._storage.value
         with no_grad():
+            if seen_as is not None:
+                tensor, self.back = seen_as(tensor)
             self.packed = hooks[0](tensor)
         if tensor._storage.value != version:
             raise RuntimeError(
@@ -236,15 +243,21 @@ class Packed:
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type"
                 f" {type(tensor).__name__}"
             )
+        if self.back is not None:
+            with no_grad():
+                tensor = self.back(tensor)
         alias = wrap(tensor._geom, tensor._storage)
         alias._fn, alias._nr = self.edge if number is None else (node, number)
         return alias
 
 
-def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
-    """`tensor` with its version; an output (`number`) is kept without its node: no cycle."""
+def keep(tensor: Tensor, number: int | None, seen_as: Any = None) -> tuple[Any, int, int | None]:
+    """`tensor` with its version; an output (`number`) is kept without its node: no cycle.
+
+    `seen_as` gives the tensor as hooks see it, and what makes the saved one of theirs.
+    """
     if LOCAL.pack:
-        return (Packed(tensor, LOCAL.pack[-1], number), 0, number)
+        return (Packed(tensor, LOCAL.pack[-1], number, seen_as), 0, number)
     if tensor._fn is INFERENCE:
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in"
@@ -276,6 +289,44 @@ def detached(tensor: Tensor) -> Tensor:
         if view is not tensor:
             return view
     return wrap(tensor._geom, tensor._storage)
+
+
+def read_at_once(node: Node) -> None:
+    """Where hooks hold what `node` saved, it reads all of it once and in order, before its step."""
+    if LOCAL.pack:
+        node.__class__ = _reading(type(node))
+
+
+_READING: dict[type[Node], type[Node]] = {}
+
+
+def _reading(cls: type[Node]) -> type[Node]:
+    if cls in _READING.values():
+        return cls
+
+    def apply(node: Node, grads: list[Any]) -> Any:
+        saved = node.saved
+        if saved is not None:
+            read = {place: _unpack(node, saved[place]) for place in node.saved_order()}
+            node.saved = tuple(read[place] for place in range(len(saved)))
+        try:
+            return cls.apply(node, grads)
+        finally:
+            node.saved = saved
+
+    if cls not in _READING:
+        members = {"__slots__": (), "__module__": cls.__module__, "apply": apply}
+        _READING[cls] = type(cls.__name__, (cls,), members)
+    return _READING[cls]
+
+
+def _unpack(node: Node, saved: Any) -> Any:
+    if isinstance(saved, list):
+        return [_unpack(node, k) for k in saved]
+    if type(saved) is not tuple:
+        return saved
+    tensor = node.unpack(saved)
+    return (tensor, tensor._storage.value, None)
 
 
 _FREED_BEFORE_HOOKS = (
@@ -324,6 +375,7 @@ class SavedTensor:
         saved = list(node.saved)
         saved[self._place] = (Packed(tensor, hooks, number), 0, number)
         node.saved = tuple(saved)
+        node.__class__ = _reading(type(node))
 
     @property
     def data(self) -> Any:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor.geometry import Geometry
+from .._tensor.tensor import Tensor
 from ..ops.schema import ArgKind
+from ..ops.spec import aten
 from .formula import formula
 from .node import Node
 
@@ -66,6 +68,42 @@ RULES: dict[str, Callable[[Any], tuple[Edge, ...]]] = {
     "linear": _linear,
     "matmul": _matmul,
 }
+
+
+# How hooks see what a product saves: torch's products take two matrices, or two batches of them.
+SAVED_AS = {
+    ("linear", 0): "rows_of()", ("linear", 1): "weight_transpose",
+    ("matmul", 0): "rows_of(a1._geom)", ("matmul", 1): "rows_of(a0._geom)",
+}  # fmt: skip
+PRODUCTS = ("linear", "matmul")
+Reshape = Callable[[Tensor], Tensor]
+
+
+def second_first(row: str, args: Any) -> bool:
+    """Whether torch's product of these arguments saves the second factor before the first."""
+    return args[2] is None if row == "linear" else args[1].ndim > 1
+
+
+def weight_transpose(tensor: Tensor) -> tuple[Tensor, Reshape]:
+    """The transposed weight, and what turns it back."""
+    return aten.t(tensor), aten.t
+
+
+def rows_of(other: Geometry | None = None) -> Callable[[Tensor], tuple[Tensor, Reshape]]:
+    """A factor as one matrix, or as one batch where `other` has the same batches; and the way
+    back. `other` is the other factor, None the weight of `linear`."""
+
+    def reshape(tensor: Tensor) -> tuple[Tensor, Reshape]:
+        shape = tuple(tensor.shape)
+        if other is None or len(shape) > 2 >= len(other.shape):
+            flat = (-1, shape[-1])
+        elif len(shape) > 3 and shape[:-2] == tuple(other.shape[:-2]):
+            flat = (-1, *shape[-2:])
+        else:
+            return tensor, lambda saved: saved
+        return aten.reshape(tensor, flat), lambda saved: aten.reshape(saved, shape)
+
+    return reshape
 
 
 # Rows whose numbers are tensors by the time torch records them.

@@ -479,6 +479,38 @@ def saved_tensor_hooks(t):
 
 
 @case
+def saved_tensors_are_packed_and_read_in_torchs_order(t):
+    nn, f = t.nn, t.nn.functional
+    x = t.arange(24.0).reshape(2, 3, 4).div(10).requires_grad_()
+    w, v = t.ones(5, 4, requires_grad=True), t.ones(4, requires_grad=True)
+    m = t.tensor([[1.0, 2.0], [0.5, -1.0]], requires_grad=True)
+    calls = [
+        lambda: x * w[0], lambda: x / w[0], lambda: x**v, lambda: x[0] @ w.t(), lambda: x @ w.t(),
+        lambda: x @ x.transpose(1, 2), lambda: x[None] @ x[None].transpose(2, 3), lambda: x @ v,
+        lambda: f.linear(x, w), lambda: f.linear(x, w, t.ones(5)), lambda: x.lerp(v, x),
+        lambda: f.layer_norm(x, (4,), v, v * 2), lambda: t.linalg.svdvals(m), lambda: x.hypot(v),
+        lambda: t.addcmul(x, v, x), lambda: f.conv1d(x, t.ones(2, 3, 2, requires_grad=True)),
+        lambda: f.rms_norm(x, (4,), v), lambda: f.cross_entropy(x[0], t.arange(3)),
+    ]  # fmt: skip
+    log = []
+
+    def seen(word):
+        return lambda tensor: (
+            log.append((word, tuple(tensor.shape), round(float(tensor.sum()), 3))) or tensor
+        )
+
+    for call in calls:
+        with t.autograd.graph.saved_tensors_hooks(seen("pack"), seen("unpack")):
+            result = call()
+        result.sum().backward()
+    with t.autograd.graph.saved_tensors_hooks(lambda s: s.clone(), lambda s: s):
+        y = nn.functional.linear(x, w).tanh().sum()
+    (g,) = t.autograd.grad(y, x, create_graph=True)
+    g.pow(2).sum().backward()
+    return log, x.grad, w.grad
+
+
+@case
 def checkpointed_function(t):
     from importlib import import_module
 
