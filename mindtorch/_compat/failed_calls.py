@@ -1,14 +1,15 @@
-"""Owns reading a call that failed from the stack: the name, and the arguments as they were given.
+"""Owns reading a call from the stack: the name, and the arguments as they were given.
 
 Entries see values alone. The entry's frame has them, the caller's bytecode which came by name.
 """
 
 from __future__ import annotations
 
-import dis
 import sys
 from dataclasses import dataclass
-from types import FrameType
+from dis import Instruction, get_instructions
+from functools import lru_cache
+from types import CodeType, FrameType
 from typing import Any
 
 from .missing_args import Missing
@@ -22,11 +23,15 @@ ORIGINAL = "given_"
 
 @dataclass(frozen=True)
 class FailedCall:
-    """The name as signatures are listed by (`.add` is a method), and the arguments."""
+    """The name as signatures are listed by (`.add` is a method), and the arguments.
+
+    A method's `self` is apart from the others: a tuple of it, empty for a function.
+    """
 
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    self: tuple[Any, ...] = ()
 
 
 def failed_call() -> FailedCall | None:
@@ -40,18 +45,19 @@ def failed_call() -> FailedCall | None:
         if values["form"] not in FORMS:
             return None
         args = tuple(v for v in values["args"] if v.__class__ is not Missing)
-        return FailedCall("." * method + values["name"], args[method:], dict(values["kwargs"]))
+        name, kwargs = "." * method + values["name"], dict(values["kwargs"])
+        return FailedCall(name, args[method:], kwargs, args[:method])
     code = frame.f_code
     form = code.co_filename.strip("<>").removesuffix(", overloaded").rpartition(" ")[2]
     if form not in FORMS:
         return None
     method = form != "function"
-    arguments = _Arguments(frame, method)
     caller = frame.f_back
     total, names = (None, ()) if caller is None else _call_site(caller)
+    arguments = _Arguments(frame, method, names)
     args = arguments.by_place(None if total is None else total - len(names), names)
     kwargs = arguments.by_name(len(args), names)
-    return FailedCall("." * method + code.co_name, args[method:], kwargs)
+    return FailedCall("." * method + code.co_name, args[method:], kwargs, args[:method])
 
 
 def _entry_frame() -> FrameType | None:
@@ -79,7 +85,7 @@ _CHOICE = "mindtorch._dispatch.overloads"  # whose `call` has the arguments as t
 class _Arguments:
     """The values that an entry's parameters had when it was called."""
 
-    def __init__(self, frame: FrameType, method: bool) -> None:
+    def __init__(self, frame: FrameType, method: bool, of_caller: tuple[str, ...]) -> None:
         code, values = frame.f_code, frame.f_locals
         named = code.co_varnames
         count, only = code.co_argcount, code.co_kwonlyargcount
@@ -91,6 +97,8 @@ class _Arguments:
         rest = values.get(ORIGINAL + more, values[more]) if more else ()
         self.more = rest if rest.__class__ is tuple else (rest,)
         self.extra = dict(values[named[after]]) if code.co_flags & _VARKEYWORDS else {}
+        if more and rest == () and ORIGINAL + more in values:  # they came by name, or not at all
+            self.extra |= {more: values[more]} if more in of_caller else {}
         self.method = method
         self.defaults = _defaults(frame)
 
@@ -105,6 +113,8 @@ class _Arguments:
         last = max((i + 1 for i, n in enumerate(free) if self._passed(n)), default=0)
         if self.more:
             return tuple(self.values[n] for n in self.places) + self.more
+        if count is None:  # of a call with `*args`: those by name are not told from them
+            last = next((i for i, n in enumerate(free) if not self._passed(n)), len(free))
         for size in () if count is None else (count + self.method, count):
             if last <= size <= len(free):
                 last = size
@@ -127,21 +137,35 @@ def _defaults(frame: FrameType) -> dict[str, Any]:
     return {n[2:]: v for n, v in named.items()} | {"out": None}
 
 
+@lru_cache(maxsize=4096)
+def steps(code: CodeType) -> dict[int, tuple[Instruction, Instruction, Instruction]]:
+    """Each instruction by its offset and by those of its caches, with the ones before and behind.
+
+    Python 3.11 may call from PRECALL, which stands before CALL.
+    """
+    every = list(get_instructions(code, show_caches=True))
+    bare = [s for s in every if s.opname not in ("PRECALL", "CACHE")]
+    place = {s.offset: at for at, s in enumerate(bare)}
+    around, at = {}, 0
+    for step in every:
+        at = place.get(step.offset, at + (step.opname == "PRECALL"))
+        if 0 < at < len(bare) - 1:
+            around[step.offset] = bare[at - 1], bare[at], bare[at + 1]
+    return around
+
+
+def names_of_call(
+    frame: FrameType, before: Instruction, call: Instruction
+) -> tuple[int, tuple[str, ...]] | None:
+    """How many arguments a call has, and the names of those by name; None of what is no call."""
+    if call.opname not in ("CALL", "CALL_KW", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_METHOD"):
+        return None
+    named = before.opname == "KW_NAMES" or call.opname.endswith("_KW")
+    names = frame.f_code.co_consts[before.arg or 0] if named else ()
+    return int(call.arg or 0), names if isinstance(names, tuple) else ()
+
+
 def _call_site(frame: FrameType) -> tuple[int | None, tuple[str, ...]]:
     """How many arguments the call has that a frame is at, None if unknown, and the names."""
-    recent: list[dis.Instruction] = []
-    for instruction in dis.get_instructions(frame.f_code):
-        if instruction.offset > frame.f_lasti:
-            break
-        recent = [*recent[-2:], instruction]
-    if not recent or not recent[-1].opname.startswith("CALL"):
-        return None, ()
-    if recent[-1].opname.startswith("CALL_FUNCTION_EX"):
-        return None, ()
-    if recent[-1].opname in ("CALL_KW", "CALL_FUNCTION_KW"):
-        at = recent[-2].arg
-    else:
-        at = next((i.arg for i in recent if i.opname == "KW_NAMES"), None)
-    constants = frame.f_code.co_consts
-    names = constants[at] if at is not None and at < len(constants) else ()
-    return recent[-1].arg, names if isinstance(names, tuple) else ()
+    around = steps(frame.f_code).get(frame.f_lasti)
+    return (around and names_of_call(frame, *around[:2])) or (None, ())

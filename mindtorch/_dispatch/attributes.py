@@ -18,8 +18,8 @@ from .builtins import function_of
 
 Ask = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 # Methods by which Python's own functions look at a tensor.
-_SPECIAL = frozenset(("__bool__", "__contains__", "__float__", "__format__", "__int__", "__len__",
-                      "__repr__", "__reversed__"))  # fmt: skip
+_SPECIAL = frozenset(("__bool__", "__contains__", "__float__", "__format__", "__int__",
+                      "__invert__", "__len__", "__repr__", "__reversed__"))  # fmt: skip
 # Their calls change the tensor's class, which no class is asked for.
 _UNASKED = frozenset(("as_subclass",))
 
@@ -58,12 +58,15 @@ class AttributeWatch:
     def _exchange(self, name: str, member: Any) -> None:
         is_property = isinstance(member, property)
         function = member.fget if is_property else function_of(member)
-        if not isinstance(function, FunctionType) or function.__closure__:
+        if not isinstance(function, FunctionType):
             return
         code, defaults = function.__code__, function.__kwdefaults__
-        if function in self._codes or code.co_filename.startswith("<"):
+        asks = code.co_filename.startswith("<") or "asks_modes" in function.__dict__
+        if asks or function in self._codes:
             return  # entries of rows ask by themselves
-        original = FunctionType(code, function.__globals__, code.co_name, function.__defaults__)
+        original = FunctionType(
+            code, function.__globals__, code.co_name, function.__defaults__, function.__closure__
+        )
         original.__kwdefaults__ = defaults
         called = member.__get__ if is_property else member
 
@@ -75,4 +78,4 @@ class AttributeWatch:
 
         self._codes[function] = code, defaults
         function.__kwdefaults__ = {"_ask": ask}
-        function.__code__ = _asking.__code__
+        function.__code__ = _asking.__code__.replace(co_freevars=code.co_freevars)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -127,7 +128,9 @@ def in_c(op: Op, form: str, values: Sequence[Any]) -> Any:
         return NotImplemented
     before, LOCAL.composite = LOCAL.composite, True
     try:
-        return op.body(*values)
+        named = op.body.__kwdefaults__ or {}
+        places = values[: len(values) - len(named)]
+        return op.body(*places, **dict(zip(named, values[len(places) :], strict=True)))
     finally:
         LOCAL.composite = before
 
@@ -149,7 +152,8 @@ def whole_row(op: Op, values: Sequence[Any]) -> Any:
 
 def ask_recorded(call: Call, body: Callable[..., Any], values: Sequence[Any]) -> Any:
     """What a mode makes of an operator; tensors with a history have that of `body`, unseen."""
-    wants_history = LOCAL.grad and any(isinstance(v, Tensor) and v._fn is not None for v in values)
+    parts = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
+    wants_history = LOCAL.grad and any(isinstance(v, Tensor) and v._fn is not None for v in parts)
     if wants_history and SUBCLASS.below:  # wrappers have no values to make one of
         return body(*values)
     result = ask_operator(*call)

@@ -310,6 +310,8 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
         return packet.dim, (args[0], args[1][0]), {}
     if LOCAL.composite and op.base_name in _OF_NUMBERS and type(args[1]) in NUMBERS:
         packet = getattr(namespace("aten"), op.base_name + end)
+        if op.schema.args[2:] and op.schema.args[2].name == "rounding_mode":
+            return packet.Scalar_mode, tuple(args[:2]), {"rounding_mode": args[2]}
         return packet.Scalar, tuple(args[: 3 if args[2:] not in ((), (1,)) else 2]), {}
     if LOCAL.node is not None:
         operator, args = _in_formula(op, args)

@@ -48,7 +48,7 @@ from .dispatcher import layers, layers_inplace, layers_of_method, layers_of_oper
 from .documentation import WRITING, document
 from .key import defaults, guard_of, key_lines, key_source
 from .out import out_call
-from .overrides import PLAIN_TENSORS, hand_over_composite
+from .overrides import PLAIN_TENSORS, hand_over_composite, operated_by_mode
 from .slow import plans_of
 
 _BODY = """\
@@ -257,7 +257,8 @@ def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
         ints = args[-1].name
         lines.append(f"if len({ints}) == 1 and {ints}[0].__class__ is not int:")
         lines.append(f"    given_{ints} = {ints}; {ints} = {ints}[0]")
-        lines.append(f"elif not {ints}: {ints} = named_ints(op, {ints!r}, extra)")
+        lines.append(f"elif not {ints}:")
+        lines.append(f"    given_{ints} = (); {ints} = named_ints(op, {ints!r}, extra)")
     lines += _listed(op, form)
     return ", ".join([*params, "**extra"]), lines
 
@@ -462,7 +463,8 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         ints = next(a.name for a in op.schema.args if a.kind is ArgKind.INTS)
         lines += [f"if len({ints}) == 1 and {ints}[0].__class__ is not int:"]
         lines += [f"    given_{ints} = {ints}; {ints} = {ints}[0]"]
-        lines += [f"elif not {ints}:", f"    {ints} = named_ints(op, {ints!r}, extra)"]
+        lines += [f"elif not {ints}:"]
+        lines += [f"    given_{ints} = (); {ints} = named_ints(op, {ints!r}, extra)"]
     if _takes_extra(op, form) or varargs:
         lines += ["if extra:", f"    return renamed(op, {form!r}, locals(), extra)"]
     if form == "function":
@@ -496,7 +498,8 @@ def _missing_check(op: Op, form: str) -> str:
 
 _ASKING: dict[str, Any] = {
     "LISTS": (tuple, list), "PLAIN_TENSORS": PLAIN_TENSORS,
-    "hand_over_composite": hand_over_composite, "MODES": MODES, "LOCAL": LOCAL,
+    "hand_over_composite": hand_over_composite, "operated_by_mode": operated_by_mode,
+    "MODES": MODES, "LOCAL": LOCAL,
 }  # fmt: skip
 
 
@@ -507,7 +510,11 @@ def _look_at_classes(op: Op, form: str) -> str:
     """Lines that let a first argument that is no plain tensor have the call, where it wants it."""
     looked = (ArgKind.TENSOR, ArgKind.UNION, ArgKind.TENSORS)
     first = next((a for a in op.schema.args if a.kind in looked), None)
-    if form in OPERATORS or form == "aten":
+    if form in OPERATORS:  # a function mode that sees names has the operator itself
+        names = ", ".join(a.name for a in op.schema.args)
+        test = "    if MODES.active and LOCAL.functions:\n"
+        return f"{test}        return operated_by_mode(op, {form!r}, ({names},), body)\n"
+    if form == "aten":
         return ""
     n = first.name if first is not None else ""
     parameters = _parameters(op.body)

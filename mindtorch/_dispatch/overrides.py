@@ -11,13 +11,15 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from itertools import chain
-from types import FunctionType, MethodWrapperType
+from types import FunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any, TypeVar, cast
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
 from .._compat.argument_errors import SIGNS
+from .._compat.failed_calls import FORMS, failed_call
 from .._compat.missing_args import before_missing
+from .._compat.signatures import counted_by_python, python_function
 from .._compat.warn_once import warn, warn_once
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
@@ -100,8 +102,8 @@ def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
         if _takes_rows(kind):
             return kind._row_call(op, form, raw)
     form = "inplace" if form == "augmented" else form
-    spelling = getattr(type(kinds[0]), "_as_written", None)
-    args, kwargs = _as_called(op, raw) if spelling is None else spelling(op, form, raw)
+    spelling = getattr(type(kinds[0]), "_as_written", _as_given)
+    args, kwargs = spelling(op, form, raw)
     return hand_over(_public(op, form), kinds, args, kwargs)
 
 
@@ -111,6 +113,8 @@ def hand_over(
 ) -> Any:  # fmt: skip
     """Ask each class in turn; `python_name` is that of a function that torch writes in Python."""
     func, types = object_of(func), tuple(type(a) for a in kinds)
+    if _in_python(func):
+        types = _with_tensors(types, args)
     for instance in kinds:  # whose method may be one of the class or of instances
         ours = getattr(type(instance), "_ask", None)
         if ours is not None:
@@ -136,6 +140,27 @@ def hand_over(
         f" __torch_function__ handlers returned NotImplemented:{handlers}\n\nFor more information,"
         " try re-running with TORCH_LOGS=not_implemented"
     )
+
+
+def _is_bare(func: Callable[..., Any]) -> bool:
+    """Whether a function is a method of C that parses no arguments."""
+    if not isinstance(func, MethodDescriptorType):
+        return False
+    return func.__name__[:2] == "__" or counted_by_python(f".{func.__name__}") is not None
+
+
+def _with_tensors(types: tuple[type, ...], args: Iterable[Any]) -> tuple[type, ...]:
+    """The classes that are asked, and Tensor, which torch's functions of Python count as one."""
+    every = dict.fromkeys(type(a) for a in args)
+    if Tensor not in every:
+        return types
+    order = [k for k in every if k is Tensor or k in types]
+    subclasses = [k for k in order[order.index(Tensor) + 1 :] if issubclass(k, Tensor)]
+    return tuple(
+        inner
+        for k in order if k not in subclasses
+        for inner in ((*subclasses, k) if k is Tensor else (k,))
+    )  # fmt: skip
 
 
 def _warn_of_plain_method(func: Callable[..., Any]) -> None:
@@ -235,12 +260,20 @@ def _is_python(op: Op) -> bool:
     return name in FUNCTIONS or ("nn" in op.places and name not in LAYERS)
 
 
-def _as_called(op: Op, raw: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _as_called(
+    op: Op, raw: Sequence[Any], form: str = "function"
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and keyword arguments, without those that are the defaults."""
     if _is_python(op):
         pairs = list(zip(op.schema.args, raw, strict=True))
         plain = tuple(value for arg, value in pairs if not arg.has_default)
-        return plain, {arg.name: value for arg, value in pairs if arg.has_default}
+        options = {arg.name: value for arg, value in pairs if arg.has_default}
+        full = "." * (form != "function") + op.base_name
+        function = None if "nn" in op.places else python_function(full)
+        order = () if function is None else function.__code__.co_varnames
+        if "out" not in order:
+            return plain, options
+        return plain, {n: options.get(n) for n in order if n in options or n == "out"}
     args, kwargs, left_out = [], {}, False
     for arg, value in zip(op.schema.args, raw, strict=True):
         if arg.has_default and _is_default(value, arg.default):
@@ -293,15 +326,26 @@ def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
             return kind._row_call(op, form, values)
     if any(map(_takes_rows, kinds)):
         return NotImplemented
-    spelling = getattr(type(kinds[0]), "_as_written", None)
-    args, kwargs = spelling(op, form, values) if spelling else _as_composite(op, values)
+    spelling = getattr(type(kinds[0]), "_as_written", _as_given)
+    args, kwargs = spelling(op, form, values)
     is_layer = "nn" in op.places and _is_python(op)
     name = f"torch.nn.functional.{op.base_name}" if is_layer else ""
     return hand_over(_public(op, form), kinds, args, kwargs, name)
 
 
-def _as_composite(op: Op, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args, kwargs = _as_called(op, values)
+def _as_given(op: Op, form: str, raw: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments as the program gave them; what is Python in torch hands on
+    all of its options by name."""
+    call = None if _is_python(op) or form not in FORMS else failed_call()
+    if call is None or call.name.strip("._") != op.base_name.strip("_"):
+        return _as_composite(op, raw, form)
+    return (*call.self, *call.args), call.kwargs
+
+
+def _as_composite(
+    op: Op, values: Sequence[Any], form: str = "function"
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args, kwargs = _as_called(op, values, form)
     if op.api.variadic and args and isinstance(args[-1], tuple | list):
         args = (*args[:-1], *args[-1])
     return args, kwargs
@@ -362,16 +406,18 @@ def hand_over_choice(op: Op, form: str, args: Sequence[Any], kwargs: dict[str, A
     kinds = overriding((*args, *kwargs.values()))
     if not kinds or not all(map(_is_foreign, kinds)):
         return NotImplemented
-    values = before_missing(args)
-    places = [a for a in op.schema.args if not a.keyword_only][: len(values)]
-    while len(values) == len(places) > 1 and places[-1].has_default:
-        if not _is_default(values[-1], places[-1].default):
-            break
-        values.pop()
-        places.pop()
-    kwargs = {name: v for name, v in kwargs.items() if v is not None or name != "out"}
+    call = None if _is_python(op) else failed_call()
+    if call is None:
+        places = before_missing(args)
+        after = op.schema.args[len(places) :]
+        options = {a.name: a.default for a in after if a.has_default} | kwargs
+        if _is_python(op) and all(a.name in options for a in after):
+            raw = (*places, *(options[a.name] for a in after))
+            return hand_over(_public(op, form), kinds, *_as_called(op, raw))
+        return hand_over(_public(op, form), kinds, places, kwargs)
+    values, kwargs = (*call.self, *call.args), call.kwargs
     spelling, rest = getattr(type(kinds[0]), "_as_written", None), op.schema.args[len(values) :]
-    if spelling and len(values) == len(places) and not kwargs and all(a.has_default for a in rest):
+    if spelling and not kwargs and all(a.has_default for a in rest):
         values, kwargs = spelling(op, form, (*values, *(a.default for a in rest)))
     return hand_over(_public(op, form), kinds, values, kwargs)
 
@@ -486,7 +532,16 @@ def through_mode(op: Op, form: str, args: Sequence[Any]) -> Any:
     row = getattr(LOCAL.functions[-1], "row", None)
     if row is not None:
         return row(op, form, args)
-    return ask(_public(op, form), (), *_as_composite(op, args))
+    return ask(_public(op, form), (), *_as_given(op, form, args))
+
+
+def operated_by_mode(
+    op: Op, form: str, args: tuple[Any, Any], body: Callable[[Any, Any], Any]
+) -> Any:
+    """One of Python's operators that is made of others; a mode that takes rows sees those."""
+    name = OF_OPERATORS.get(op.base_name, f"__{op.base_name.strip('_')}__")
+    method = getattr(Tensor, name, None) if by_name() else None
+    return body(*args) if method is None else ask(method, (), args[:2], {})
 
 
 def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
@@ -503,8 +558,8 @@ def ask(
     func: Callable[..., Any], types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     modes, func = LOCAL.functions, object_of(func)
-    if not types and (_in_python(func) or isinstance(func, MethodWrapperType)):
-        types = tuple(dict.fromkeys(type(a) for a in args if isinstance(a, Tensor)))
+    if not types and (_in_python(func) or isinstance(func, MethodWrapperType) or _is_bare(func)):
+        types = _with_tensors((), args)
     LOCAL.functions = modes[:-1]
     try:
         return modes[-1].__torch_function__(func, types, args, *_named(func, kwargs))
@@ -576,6 +631,7 @@ def asking_by_name(function: F) -> F:
                 return handle_torch_function(call, (tensor,), *places, **named)
         return function(*args, **kwargs)
 
+    call.__dict__["asks_modes"] = True
     call.__module__ = function.__module__.replace("mindtorch", "torch", 1)  # as layers say it
     return cast("F", call)
 
@@ -592,7 +648,9 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 
 
 # Where torch looks for a function, the last place first.
-_NAMESPACES = ("special", "fft", "linalg", "Tensor", "nn.init", "nn.functional", "")
+_NAMESPACES = (
+    "special", "fft", "linalg", "Tensor", "nn.init", "nn.functional", "functional", ""
+)  # fmt: skip
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
@@ -612,6 +670,8 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
         candidates = [name.removeprefix(f"{space}_")]
         if owner is Tensor:
             candidates += [f"__{name}__", OF_OPERATORS.get(name, name)]
+            candidates += ["__rtruediv__"] * (name == "__rdiv__")
+            candidates = candidates[::-1]
         for candidate in candidates:
             if getattr(owner, candidate, None) is f:
                 return f"{place}.{candidate}"

@@ -88,6 +88,9 @@ _SETTABLE = frozenset(("data", "grad", "names", "requires_grad"))
 # Methods that torch has in Python: what they take is handed on by name.
 _BY_NAME: dict[str, dict[str, object]] = {
     "backward": {"gradient": None, "retain_graph": None, "create_graph": False, "inputs": None},
+    "norm": {"p": "fro", "dim": None, "keepdim": False, "dtype": None},
+    "unique": {"sorted": True, "return_inverse": False, "return_counts": False, "dim": None},
+    "unique_consecutive": {"return_inverse": False, "return_counts": False, "dim": None},
 }
 _TENSOR_PROPERTIES = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "real"))
 # What changes a tensor's class asks none: a class's own `__torch_function__` may use it.
@@ -166,7 +169,7 @@ ASKING_OPERATORS = frozenset((
     "__getitem__", "__setitem__", "__contains__", "__deepcopy__", "__len__", "__reversed__",
     "__repr__", "__int__",
     "__float__", "__bool__", "__index__", "__complex__", "__format__", "__invert__", "__rsub__",
-    "__rpow__", "__rtruediv__", "__floordiv__", "__rfloordiv__",
+    "__rpow__", "__rmod__", "__rtruediv__", "__floordiv__", "__rfloordiv__",
 ))  # fmt: skip
 
 
@@ -190,7 +193,9 @@ def asking_operator(tensor: Any, name: str) -> Callable[..., Any]:
     return method
 
 
-_BINARY = frozenset(("__rsub__", "__rpow__", "__rtruediv__", "__floordiv__", "__rfloordiv__"))
+_BINARY = frozenset((
+    "__rsub__", "__rpow__", "__rmod__", "__rtruediv__", "__floordiv__", "__rfloordiv__",
+))  # fmt: skip
 
 
 def _asks_nobody(func: Any) -> bool:

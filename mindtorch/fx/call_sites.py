@@ -6,10 +6,10 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dis import Instruction, get_instructions
-from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, cast
 
+from .._compat.failed_calls import names_of_call, steps
 from .._dispatch.entry import arguments
 from .._dispatch.overrides import _as_composite, _is_python
 from ..ops.spec import Op
@@ -23,23 +23,6 @@ def root_call(target: Callable[..., Any], args: Arguments, kwargs: Keywords) -> 
     return target(*args, **kwargs)
 
 
-@lru_cache(maxsize=4096)
-def _steps(code: CodeType) -> dict[int, tuple[Instruction, Instruction, Instruction]]:
-    """Each instruction by its offset and by those of its caches, with the ones before and behind.
-
-    Python 3.11 may call from PRECALL, which stands before CALL.
-    """
-    every = list(get_instructions(code, show_caches=True))
-    steps = [s for s in every if s.opname not in ("PRECALL", "CACHE")]
-    place = {s.offset: at for at, s in enumerate(steps)}
-    around, at = {}, 0
-    for step in every:
-        at = place.get(step.offset, at + (step.opname == "PRECALL"))
-        if 0 < at < len(steps) - 1:
-            around[step.offset] = steps[at - 1], steps[at], steps[at + 1]
-    return around
-
-
 def _frames() -> Iterator[tuple[str, FrameType, Instruction, Instruction, Instruction]]:
     """Frames of the program and of modules: where from, and the instructions around the call."""
     frame: FrameType | None = sys._getframe(1)
@@ -47,7 +30,7 @@ def _frames() -> Iterator[tuple[str, FrameType, Instruction, Instruction, Instru
         home = str(frame.f_globals.get("__name__", ""))
         inside = home.startswith("mindtorch.") and not home.startswith("mindtorch.nn.modules.")
         if not inside and not frame.f_code.co_filename.startswith("<mindtorch"):
-            around = _steps(frame.f_code).get(frame.f_lasti)
+            around = steps(frame.f_code).get(frame.f_lasti)
             if around is None:
                 return
             yield home, frame, *around
@@ -79,11 +62,8 @@ def unpacked_names() -> list[str]:
 def call_site() -> tuple[int, tuple[str, ...]] | None:
     """How many positional arguments a call was written with, and its keywords; None if unknown."""
     for _, frame, before, call, _ in _frames():
-        if call.opname not in ("CALL", "CALL_KW"):
-            return None
-        named = before.opname == "KW_NAMES" or call.opname == "CALL_KW"
-        names = frame.f_code.co_consts[before.arg or 0] if named else ()
-        return int(call.arg or 0) - len(names), tuple(names)
+        site = names_of_call(frame, before, call)
+        return None if site is None else (site[0] - len(site[1]), site[1])
     return None
 
 

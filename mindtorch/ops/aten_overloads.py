@@ -105,7 +105,8 @@ def _overload(name: str, schema: Schema) -> OpOverload:
     packet = getattr(namespace("aten"), name)
     overload = schema.overload or "default"
     if name[-1] == "_" and overload not in packet.overloads():
-        overload = "default"
+        last = overload.rpartition("_")[2]  # of Tensor_Scalar
+        overload = last if last in packet.overloads() else "default"
     function: OpOverload = getattr(packet, overload)
     return function
 

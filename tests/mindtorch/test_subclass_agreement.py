@@ -1,5 +1,6 @@
 """Subclasses of Tensor, and functions that users write: what they see and give, as in torch."""
 
+import contextlib
 import copy
 import importlib
 
@@ -238,3 +239,65 @@ def test_attributes_and_operators_ask_the_class_alike(code):
         return calls
 
     assert seen_by(mindtorch) == seen_by(torch)
+
+
+GIVEN = """
+x.sum(dim=1); x.sum(1); x.sum((0, 1), keepdim=True); t.sum(input=x, dim=1); x.sum(axis=0); x.max(dim=1)
+x.view(2, 2); x.view((2, 2)); x.view(size=(4,)); x.expand(size=(3, 2, 2)); x.permute(1, 0); x.squeeze()
+x.squeeze(dim=0); t.cat([x, x], dim=1); t.cat([x, x], 1); t.stack((x, x), dim=1); x.softmax(dim=-1)
+x.add(x, alpha=2); x.clamp(min=0); t.clamp(x, max=5); x.transpose(dim0=0, dim1=1); x.flatten(start_dim=0)
+x.topk(k=1, dim=1, largest=False); x.std(dim=0, unbiased=False); t.pow(x, exponent=2); x.repeat([2, 1])
+t.split(x, 2, dim=1); x.norm(p=2, dim=1); x.unique(); t.norm(x); t.tensordot(x, x, dims=2); 1 - x; 2 / x
+2 // x; 2 % x; 2**x; x // 2; ~(x > 1); -x; x.exp(); x.zero_(); x.dim(); x.numel(); x.uniform_(0, 1)
+x.normal_(std=2.0); x.new_zeros(2); x.new_full((2,), 1.0); x.mT; x.type_as(x); x.apply_(abs)
+t.nn.functional.mse_loss(x, p); t.nn.functional.embedding(t.tensor([0, 1]), x); float(x.sum())
+t.functional.einsum("ij,kj->ik", x, x); list(map(t.relu, [x])); x.detach()
+""".replace("\n", ";").split(";")  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["mode", "class", "other"])
+@pytest.mark.parametrize("call", [c.strip() for c in GIVEN if c.strip()])
+@pytest.mark.filterwarnings("ignore")
+def test_who_is_asked_has_the_arguments_as_the_program_gave_them(call, kind):
+    def asked(library):
+        seen = []
+
+        def shown(value):
+            if isinstance(value, list | tuple):
+                return type(value).__name__, [shown(v) for v in value]
+            special = isinstance(value, library.Tensor | Other)
+            return type(value).__name__ if special else str(value)
+
+        def note(func, types, args, kwargs):
+            names = None if kwargs is None else {k: shown(v) for k, v in kwargs.items()}
+            name = library.overrides.resolve_name(func) or func.__name__
+            seen.append((name, [t.__name__ for t in types], shown(list(args)), names))
+
+        class Mode(library.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                note(func, types, args, kwargs)
+                return func(*args, **(kwargs or {}))
+
+        class Kind(library.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                note(func, types, args, kwargs)
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        class Other:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                note(func, types, args, kwargs)
+
+        plain = library.arange(4.0).reshape(2, 2)
+        x = {"mode": plain, "class": plain.clone().as_subclass(Kind), "other": Other()}[kind]
+        seen.clear()
+        scope = {"x": x, "t": library, "p": plain}
+        try:
+            with Mode() if kind == "mode" else contextlib.nullcontext():
+                exec(call, scope)
+        except (AttributeError, TypeError):
+            seen.append("refused")
+        return seen
+
+    assert asked(mindtorch) == asked(torch)

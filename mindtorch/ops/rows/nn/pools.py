@@ -52,7 +52,8 @@ def _miscounted(count: int, n: int, pool: str, name: str) -> str:
 
 def _stride(stride: object, kernel: tuple[int, ...], n: int, pool: str) -> tuple[int, ...]:
     if stride is None or stride == [] or stride == ():
-        return () if aten._watched() else kernel  # a mode sees it as left out
+        left_out = n > 1 and pool != "" and aten._watched()
+        return () if left_out else kernel  # as a mode sees it of planes and more
     return _sizes(stride, n, pool, "stride")
 
 
@@ -456,7 +457,8 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
     ) -> Tensor:  # fmt: skip
         name = f"max_pool{n}d"
         kernel = _sizes(kernel_size, n, name, "kernel_size")
-        strides, pads = _stride(stride, kernel, n, name), _sizes(padding, n, name, "padding")
+        strides = _stride(stride, kernel, n, "" if stride is None else name)
+        pads = _sizes(padding, n, name, "padding")
         pairs = zip(input.shape[-n:], strides, pads, kernel, strict=True)
         space = [(size - 1) * s - 2 * p + k for size, s, p, k in pairs]
         if output_size is not None:
