@@ -1,4 +1,4 @@
-"""The arguments that a reference gets for a sample, its results, and tensors of torch of them."""
+"""The arguments that a reference gets for a sample, its results, tensors and gradients of torch."""
 
 import keyword
 from functools import lru_cache
@@ -65,3 +65,10 @@ def t(value):
     if isinstance(value, np.ndarray):
         return torch.from_numpy(np.array(value, order="C"))
     return [t(v) for v in value] if isinstance(value, list) else value
+
+
+def autograd(formula, *leaves, flow):
+    made = [t(x).requires_grad_() for x in leaves]
+    outs = formula(*made)
+    return list(torch.autograd.grad(outs, made, [t(f) for f in flow]
+                                    if isinstance(outs, tuple) else t(flow)))  # fmt: skip

@@ -3,8 +3,7 @@
 import torch
 from mindtorch_npu.conformance.operators.row import SPECS
 
-from ._arguments import t
-from ._functions import autograd
+from ._arguments import autograd, t
 
 
 def triangles(a):

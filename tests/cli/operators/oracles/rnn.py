@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 
-from ._arguments import t
-from ._functions import autograd
+from ._arguments import autograd, t
 
 
 def packed(x, sizes):

@@ -5,8 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from ._arguments import t
-from ._functions import autograd
+from ._arguments import autograd, t
 
 
 def tiles(a):

@@ -3,8 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from .._arguments import t
-from .._functions import autograd
+from .._arguments import autograd, t
 
 
 def sequences(a):

@@ -3,28 +3,6 @@
 import torch
 
 from .._arguments import t
-from .quantized import ENDS, reals
-
-
-def adapted(a):
-    y, begin = t(a["y"]).clone(), a["yOffset"]
-    for row, i in enumerate(a["indices"]):
-        if i >= 0:
-            low = t(a["x"])[row]
-            if a["weightAOptional"] is not None:
-                low = t(a["weightAOptional"])[i, a["layerIdx"]] @ low
-            up = t(a["weightB"])[i, a["layerIdx"]] @ low
-            y[row, begin : begin + a["ySliceSize"]] += a["scale"] * up
-    return y
-
-
-def rows_first(a):
-    axes = "mbk" if a["permX1"] == (1, 0, 2) else "bmk"
-    y = torch.einsum(f"{axes},bkn->mbn", t(a["x1"]), t(a["x2"]))
-    if a["scale"] is not None:
-        return y.flatten(1).unsqueeze(1) * reals(a["scale"])
-    parts = a["batchSplitFactor"]
-    return y if parts == 1 else torch.stack(y.flatten(1).chunk(parts, 1))
 
 
 def unread(a, addend, weight):
@@ -33,11 +11,6 @@ def unread(a, addend, weight):
 
 
 ORACLES = {
-    "aclnnAddLora": adapted,
-    "aclnnFusedMatmul": lambda a: ENDS[a["fusedOpType"]](
-        t(a["x1"]) @ t(a["x2"]) + (0 if a["bias"] is None else t(a["bias"])),
-        None if a["x3"] is None else t(a["x3"]),
-    ),
     "aclnnAddbmm": lambda a: torch.addbmm(
         t(a["self"]), t(a["batch1"]), t(a["batch2"]), beta=a["beta"], alpha=a["alpha"]
     ),
@@ -51,8 +24,6 @@ ORACLES = {
     "aclnnDot": lambda a: torch.dot(t(a["self"]), t(a["tensor"])),
     "aclnnGer": lambda a: torch.outer(t(a["self"]), t(a["vec2"])),
     "aclnnMatmulWeightNz": lambda a: t(a["self"]) @ t(a["mat2"]),
-    "aclnnTransposeBatchMatMul": rows_first,
-    "aclnnTransposeBatchMatMulWeightNz": rows_first,
     "aclnnBatchMatMulWeightNz": lambda a: t(a["self"]) @ t(a["mat2"]),
     "aclnnGemm": lambda a: (
         a["alpha"]

@@ -4,8 +4,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from .._arguments import t
-from .._functions import autograd
+from .._arguments import autograd, t
 
 
 def sums_gathered(a):
