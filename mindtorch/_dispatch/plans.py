@@ -227,8 +227,41 @@ def _crosses(op: Op) -> bool:
 def _backend_run(op: Op, device: Device, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
     backend = registry.backend(device)
     if op.lower is not None and not backend.has_kernel(op, args, outs) and device.type != "meta":
-        return below_autograd(op.lower)
+        return _by_the_rule(below_autograd(op.lower), backend, geometries(args), outs)
     return backend.functional(op, args, outs)
+
+
+def _by_the_rule(
+    body: Callable[..., Any], backend: Any, geoms: tuple[Any, ...], outs: tuple[Any, ...]
+) -> Callable[..., Any]:
+    """A body of calls, whose results get the strides of the row's rule where theirs may differ:
+    where a tensor is not contiguous."""
+    known = flat_geometries((*geoms, *outs))
+    if all(g.contiguous for g in known) or any(o.__class__ is not Geometry for o in outs):
+        return body
+
+    def lay(value: Any, out: Geometry) -> Any:
+        geom = value._geom if value.__class__ is Tensor else out
+        if not _strides_differ(geom, out):
+            return value
+        copy = backend.allocate(out)
+        backend.copy(copy, value)
+        return copy
+
+    def run(*args: Any) -> Any:
+        results = body(*args)
+        if results.__class__ is not tuple:
+            return lay(results, outs[0])
+        return tuple([lay(value, out) for value, out in zip(results, outs, strict=True)])
+
+    return run
+
+
+def _strides_differ(geom: Geometry, out: Geometry) -> bool:
+    if geom.strides == out.strides or geom.shape != out.shape or geom.dtype is not out.dtype:
+        return False
+    rows = zip(out.shape, geom.strides, out.strides, strict=True)
+    return bool(out.numel) and any(a != b for n, a, b in rows if n > 1)
 
 
 _SMALL = 1 << 11  # elements from which a backend's copy may have a faster cast of halves

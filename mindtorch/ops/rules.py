@@ -255,11 +255,11 @@ def preserved(g: Geometry, dtype: Dtype | None = None) -> Geometry:
 
 def as_images(shape: tuple[int, ...], *sources: Geometry, dtype: Dtype | None = None) -> Geometry:
     """A new storage [N, C, ...] for what is computed from images: channels last where one of the
-    sources is. On an NPU in the usual order, as CANN's PyTorch adapter makes it.
+    sources is. CANN's operators take results in any order of strides.
     """
     first = sources[0]
     name = LAST.get(len(shape))
-    if name is None or first.device.type == "npu" or not any(map(channels_last, sources)):
+    if name is None or not any(map(channels_last, sources)):
         return first.fresh(shape, dtype)
     return first.fresh(shape, dtype, format_strides(shape, name))
 

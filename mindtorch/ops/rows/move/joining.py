@@ -216,8 +216,9 @@ def _repeat_grad(grad: Tensor, self_geom: Geometry, repeats: tuple[int, ...]) ->
     split: list[int] = []
     dims: list[int] = []
     for i, r in enumerate(repeats):
-        dims.append(len(split))
-        split.append(r)
+        if r != 1 or i < lead:  # ACLNN takes 8 dimensions
+            dims.append(len(split))
+            split.append(r)
         if i >= lead:
             split.append(self_geom.shape[i - lead])
     return aten.sum(aten.reshape(grad, tuple(split)), tuple(dims)) if dims else grad

@@ -7,6 +7,7 @@ import math
 from ...._compat.warn_once import warn
 from ...._tensor.host_values import host_values
 from ...._tensor.recording import unrepeatable
+from ...complex_parts import below_double
 from ...rules import preserved, type_name
 from ...words import *
 
@@ -74,11 +75,23 @@ def _renormed(self: Array, indices: Array, max_norm: float, norm_type: float) ->
     return table
 
 
+def _bounded(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    rows = aten.reshape(indices, (-1,))
+    picked = aten.index_select(self, 0, rows)
+    norms = aten.linalg_vector_norm(picked, norm_type, (1,), True)
+    factors = aten.where(norms > max_norm, max_norm / (norms + 1e-7), aten.ones_like(norms))
+    return aten.index_copy(self, 0, rows, picked * factors)
+
+
 op(
     "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
     infer=_renorm_rule,
     cpu=_renormed,
-    aclnn=call("aclnnEmbeddingRenorm", "self", "indices", "max_norm", "norm_type", inplace=True),
+    aclnn=call(
+        "aclnnEmbeddingRenorm", "self", "indices", "max_norm", "norm_type", inplace=True,
+        when=below_double(),
+    ),
+    lower=_bounded,
     samples=calls(
         (Arg((5, 4)), Arg((2, 3), "int64", 0, 4), 1.0, 2.0),
         (Arg((5, 4), "float64"), Arg((3,), "int64", values=(0, 2, 2)), 0.5, 1.0),
@@ -89,7 +102,7 @@ op(
     tolerance="composite",
     surface="none",
     inplace=True,
-)
+)  # fmt: skip
 
 
 @composite(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import nan, prod
 
 from ...._compat.unsupported_dtypes import Refusal
-from ...complex_parts import below_double
+from ...complex_parts import below_double, is_real
 from ...rules import REAL_NUMBERS, Dynamic, broadcast, preserved, reduced, refuse_dtype
 from ...samples import FLOATS
 from ...words import *
@@ -499,13 +499,20 @@ def _masked_select(self: Array, mask: Array) -> Array:
     return self[mask]
 
 
+def _picked(self: Tensor, mask: Tensor) -> Tensor:
+    shape = broadcast(self.shape, mask.shape)
+    self, mask = (aten.reshape(aten.expand(t, shape), (-1,)) for t in (self, mask))
+    return aten.index_select(self, 0, aten.reshape(aten.nonzero(mask), (-1,)))
+
+
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     summary="Elements where `mask` is true: `[N]`.",
     infer=_masked_select_rule,
     cpu=_masked_select,
     compute="raw",
-    aclnn=call("aclnnMaskedSelect", "self", "mask", "out"),
+    aclnn=call("aclnnMaskedSelect", "self", "mask", "out", when=is_real),
+    lower=_picked,
     grad={
         "self": lambda grad, self_geom, mask: aten.masked_scatter(
             aten.zeros(
@@ -515,7 +522,8 @@ op(
         )
     },
     samples=lambda: [
-        Sample((Arg((3, 4), d), Arg((4,), "bool"))) for d in ("float32", "int64", "float64")
+        Sample((Arg((3, 4), d), Arg((4,), "bool")))
+        for d in ("float32", "int64", "float64", "complex64")
     ],
     tolerance="exact", out="{name}(): self and result must have the same scalar type",
     apart=True,
