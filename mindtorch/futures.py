@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -39,14 +41,21 @@ class Future(Generic[T]):
             try:
                 after.set_result(callback(self))
             except Exception as error:
-                after.set_exception(error)
+                after.set_exception(RuntimeError(_of_callback(error)))
 
         self._future.add_done_callback(run)
         return after
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Run `callback(self)` when this one is done, or now."""
-        self._future.add_done_callback(lambda _: callback(self))
+        """Run `callback(self)` when this one is done, or now; its errors are told on stderr."""
+
+        def run(_: Any) -> None:
+            try:
+                callback(self)
+            except Exception as error:
+                print(_of_callback(error), file=sys.stderr)
+
+        self._future.add_done_callback(run)
 
     def set_result(self, result: T) -> None:
         """Give the value; RuntimeError the second time."""
@@ -65,8 +74,18 @@ class Future(Generic[T]):
         self._future.set_exception(result)
 
 
+def _of_callback(error: Exception) -> str:
+    """torch's words for what a callback raised, with the places it came through."""
+    frames = traceback.extract_tb(error.__traceback__)[:0:-1]
+    places = "".join(f"  {f.filename}({f.lineno}): {f.name}\n" for f in frames)
+    return (
+        "Got the following error when running the callback:"
+        f" {type(error).__name__}: {error}\n\nAt:\n{places}"
+    )
+
+
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future of the list of futures, done when all are."""
+    """A future of the list of futures, done when all are; the first error, where one has any."""
     together: Future[list[Future[Any]]] = Future()
     waiting = set(range(len(futures)))
     if not waiting:
@@ -74,7 +93,13 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
     def ended(index: int) -> None:
         waiting.discard(index)
-        if not waiting:
+        if waiting:
+            return
+        failed = (f._future.exception() for f in futures)
+        error = next((e for e in failed if e is not None), None)
+        if error is not None:
+            together.set_exception(error)
+        else:
             together.set_result(list(futures))
 
     for i, future in enumerate(futures):

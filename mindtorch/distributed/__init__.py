@@ -24,6 +24,7 @@ from ._calls import (
     GroupMember,
     all_gather,
     all_gather_into_tensor,
+    all_gather_single,
     all_reduce,
     all_to_all,
     all_to_all_single,
@@ -34,9 +35,12 @@ from ._calls import (
     monitored_barrier,
     reduce,
     reduce_scatter,
+    reduce_scatter_single,
     reduce_scatter_tensor,
     scatter,
 )
+from ._coalesced import _coalescing_manager as _coalescing_manager
+from ._coalesced import all_gather_coalesced, all_reduce_coalesced
 from ._group import ProcessGroup, Work
 from ._mesh import DistributedError
 from ._points import (
@@ -62,6 +66,14 @@ from ._store import (
     Store,
     TCPStore,
 )
+from ._subgroups import (
+    get_pg_count,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+    split_group,
+    supports_complex,
+)
 
 __all__ = [
     "Backend",
@@ -85,9 +97,12 @@ __all__ = [
     "TCPStore",
     "Work",
     "all_gather",
+    "all_gather_coalesced",
     "all_gather_into_tensor",
     "all_gather_object",
+    "all_gather_single",
     "all_reduce",
+    "all_reduce_coalesced",
     "all_to_all",
     "all_to_all_single",
     "barrier",
@@ -98,11 +113,13 @@ __all__ = [
     "gather",
     "gather_object",
     "get_backend",
+    "get_backend_config",
     "get_debug_level",
     "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
     "get_node_local_rank",
+    "get_pg_count",
     "get_process_group_ranks",
     "get_rank",
     "get_world_size",
@@ -117,6 +134,8 @@ __all__ = [
     "is_mpi_available",
     "is_nccl_available",
     "is_torchelastic_launched",
+    "is_ucc_available",
+    "is_xccl_available",
     "isend",
     "monitored_barrier",
     "new_group",
@@ -126,6 +145,7 @@ __all__ = [
     "recv_object_list",
     "reduce",
     "reduce_scatter",
+    "reduce_scatter_single",
     "reduce_scatter_tensor",
     "scatter",
     "scatter_object_list",
@@ -133,6 +153,8 @@ __all__ = [
     "send_object_list",
     "set_debug_level",
     "set_debug_level_from_env",
+    "split_group",
+    "supports_complex",
 ]  # fmt: skip
 # torch's names for what goes wrong between processes.
 DistError = DistBackendError = DistNetworkError = DistributedError
@@ -278,47 +300,6 @@ def _meeting_place(store: Store, rank: int, world_size: int) -> str:
     return store.get("mindtorch/address").decode()
 
 
-def new_group(
-    ranks: Sequence[int] | None = None, timeout: timedelta | float | None = None,
-    backend: str | None = None, pg_options: object = None, use_local_synchronization: bool = False,
-    group_desc: str | None = None, device_id: object = None, sort_ranks: bool = True,
-) -> ProcessGroup | int:  # fmt: skip
-    """A group of some ranks (all without `ranks`), with connections of its own; every process calls
-    this, in the same order, and who is not in it gets GroupMember.NON_GROUP_MEMBER."""
-    if use_local_synchronization:
-        raise NotImplementedError("new_group: every process takes part; leave local ones out")
-    members = sorted(ranks) if ranks is not None and sort_ranks else ranks
-    process_group = _group.make(members, backend, _group.seconds_of(timeout))
-    return GroupMember.NON_GROUP_MEMBER if process_group is None else process_group
-
-
-def new_subgroups_by_enumeration(
-    ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | float | None = None,
-    backend: str | None = None, pg_options: object = None, group_desc: str | None = None,
-) -> tuple[ProcessGroup | None, list[ProcessGroup | int]]:  # fmt: skip
-    """A group for each list of ranks: (that of this process, all of them)."""
-    flat = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
-    if not flat or len(set(flat)) < len(flat):
-        raise ValueError("The new subgroups cannot have overlapping or no ranks")
-    groups = [new_group(ranks, timeout, backend) for ranks in ranks_per_subgroup_list]
-    return next((g for g in groups if isinstance(g, ProcessGroup)), None), groups
-
-
-def new_subgroups(
-    group_size: int | None = None, group: Group = None, timeout: timedelta | float | None = None,
-    backend: str | None = None, pg_options: object = None, group_desc: str | None = None,
-) -> tuple[ProcessGroup | None, list[ProcessGroup | int]]:  # fmt: skip
-    """Groups of `group_size` neighbours each: (that of this process, all of them)."""
-    count = _group.default().count
-    size = int(os.environ.get("LOCAL_WORLD_SIZE", count)) if group_size is None else group_size
-    if size > count:
-        raise ValueError(f"The arg 'group_size' ({size}) must not exceed the world size ({count})")
-    if size < 1 or count % size:
-        raise ValueError(f"The world size ({count}) must be divisible by 'group_size={size}'")
-    ranks = [range(i, i + size) for i in range(0, count, size)]
-    return new_subgroups_by_enumeration(ranks, timeout, backend)
-
-
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leave a group; without one, all of them."""
     if group is not None and not isinstance(group, ProcessGroup):
@@ -353,7 +334,7 @@ def is_nccl_available() -> bool:
     return False
 
 
-is_mpi_available = is_nccl_available
+is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
 
 
 def is_hccl_available() -> bool:
@@ -388,6 +369,13 @@ def get_backend(group: Group = None) -> str:
     if process_group is None:
         raise ValueError("Invalid process group specified")
     return process_group.backend
+
+
+def get_backend_config(group: Group = None) -> str:
+    """The backend of each type of device, `cpu:gloo,npu:hccl`; ValueError for who is not in the
+    group."""
+    name = get_backend(group)
+    return name if ":" in name else ",".join(f"{device}:{name}" for device in ("cpu", "npu"))
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
@@ -471,11 +459,7 @@ def _of(group: Group) -> ProcessGroup | None:
 
 # Functions of torch.distributed that are not here, which are there to be refused.
 _FUNCTIONS = frozenset((
-    "all_gather_coalesced", "all_gather_single", "all_reduce_coalesced", "breakpoint",
-    "get_backend_config", "get_pg_count",
-    "is_ucc_available", "is_xccl_available", "record_comm", "reduce_scatter_single",
-    "register_rendezvous_handler", "rendezvous", 
-    "shrink_group", "split_group", "supports_complex",
+    "breakpoint", "record_comm", "register_rendezvous_handler", "rendezvous", "shrink_group",
 ))  # fmt: skip
 
 

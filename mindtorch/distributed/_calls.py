@@ -86,14 +86,18 @@ def _are_tensors(values: object, name: str) -> None:
 
 def _alike(parts: Sequence[Tensor], tensor: Tensor, name: str) -> None:
     """Tensors of one dtype and shape; ValueError for dtypes, RuntimeError for shapes."""
-    kinds = [t.dtype for t in (*parts, tensor)]
+    _one_dtype([*parts, tensor])
+    for index, part in enumerate(parts):
+        _same_size(part.shape, tensor.shape, index, name)
+
+
+def _one_dtype(tensors: Sequence[Tensor]) -> None:
+    kinds = [t.dtype for t in tensors]
     other = next((kind for kind in kinds if kind != kinds[0]), None)
     if other is not None:
         raise ValueError(
             f"Invalid usage of tensors with different dtypesFound {kinds[0]} and  {other}"
         )
-    for index, part in enumerate(parts):
-        _same_size(part.shape, tensor.shape, index, name)
 
 
 def _same_size(shape: Sequence[int], expected: Sequence[int], index: int, name: str) -> None:
@@ -105,7 +109,7 @@ def _same_size(shape: Sequence[int], expected: Sequence[int], index: int, name: 
         )
 
 
-def _now(async_op: bool, outputs: Sequence[Tensor] = ()) -> Work | None:
+def _now(async_op: bool, outputs: Sequence[Any] = ()) -> Work | None:
     """Of NPUs: done in the stream's order."""
     return Work(outputs=outputs) if async_op else None
 
@@ -147,6 +151,8 @@ def all_reduce(
     if process_group is None:
         return None
     word, average = _reduction(op, tensor, "all_reduce")
+    if process_group.later is not None:
+        return process_group.put_off(all_reduce, async_op, tensor, op, process_group)
     if process_group.on_npu(tensor, "all_reduce"):
         with mindtorch.no_grad():
             source = tensor.detach().contiguous()
@@ -237,14 +243,25 @@ def _warn_of_older_name(name: str, new: str) -> None:
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """`output_tensor` [size * n, …] becomes every rank's `input_tensor` [n, …], by rank."""
+    """`all_gather_single` by its older name, with a warning."""
     _warn_of_older_name("all_gather_into_tensor", "all_gather_single")
+    return all_gather_single(output_tensor, input_tensor, group, async_op)
+
+
+def all_gather_single(
+    output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
+) -> Work | None:
+    """`output_tensor` [size * n, …] becomes every rank's `input_tensor` [n, …], by rank."""
     _is_tensor(output_tensor, "output_tensor")
     _is_tensor(input_tensor, "input_tensor")
     process_group = inside(group, "all_gather")
     if process_group is None:
         return None
     _sized(output_tensor, input_tensor, process_group.count, "all_gather")
+    if process_group.later is not None:
+        return process_group.put_off(
+            all_gather_single, async_op, output_tensor, input_tensor, process_group
+        )
     if process_group.on_npu(input_tensor, "all_gather"):
         with mindtorch.no_grad():
             to = mindtorch.empty_like(output_tensor).contiguous()
@@ -293,11 +310,11 @@ def all_gather(
         parts = mindtorch.empty(
             (process_group.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
         )
-        all_gather_into_tensor(parts, tensor, process_group)
+        all_gather_single(parts, tensor, process_group)
         with mindtorch.no_grad():
             for to, part in zip(tensor_list, parts, strict=True):
                 to.copy_(part)
-        return _now(async_op)
+        return _now(async_op, [tensor_list])
 
     def call() -> None:
         array = array_of(tensor)
@@ -410,12 +427,23 @@ def _at_root(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: str = "SUM", group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """`output` [n, …] becomes this rank's part of the reduction of every `input` [size * n, …]."""
+    """`reduce_scatter_single` by its older name, with a warning."""
     _warn_of_older_name("reduce_scatter_tensor", "reduce_scatter_single")
+    return reduce_scatter_single(output, input, op, group, async_op)
+
+
+def reduce_scatter_single(
+    output: Tensor, input: Tensor, op: str = "SUM", group: Group = None, async_op: bool = False
+) -> Work | None:
+    """`output` [n, …] becomes this rank's part of the reduction of every `input` [size * n, …]."""
     process_group = inside(group, "reduce_scatter")
     if process_group is None:
         return None
     _sized(input, output, process_group.count, "reduce_scatter")
+    if process_group.later is not None:
+        return process_group.put_off(
+            reduce_scatter_single, async_op, output, input, op, process_group
+        )
     word, average = _reduction(op, input, "reduce_scatter")
     if process_group.on_npu(input, "reduce_scatter"):
         with mindtorch.no_grad():
@@ -445,7 +473,7 @@ def reduce_scatter(
     if len(input_list) != process_group.count:
         raise RuntimeError("invalid input tensor list size, must be world size")
     whole = mindtorch.stack([t.detach() for t in input_list])
-    return reduce_scatter_tensor(output, whole, op, process_group, async_op)
+    return reduce_scatter_single(output, whole, op, process_group, async_op)
 
 
 def all_to_all_single(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import timedelta
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -48,7 +49,7 @@ class Work:
 
     def __init__(
         self, finish: Callable[[float | None], object] | None = None,
-        ready: Callable[[], bool] | None = None, outputs: Sequence[Tensor] = (),
+        ready: Callable[[], bool] | None = None, outputs: Sequence[Any] = (),
         pending: Future[None] | None = None,
     ) -> None:  # fmt: skip
         self._outputs, self._pending = list(outputs), pending
@@ -120,6 +121,15 @@ class Work:
         return future
 
 
+class _IllegalWork(Work):
+    """Of a call that begins later; ValueError for whatever is asked of it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            raise ValueError(f"Illegal to call {name} on IllegalWork object")
+        return super().__getattribute__(name)
+
+
 class ProcessGroup:
     """Some processes of a run: rank, size, and the ways between them; made by init_process_group
     and new_group."""
@@ -138,7 +148,12 @@ class ProcessGroup:
         self.index, self.count, self.ranks = mesh.rank, mesh.size, mesh.ranks
         self._hccl: Communicator | None = None
         self._queue: ThreadPoolExecutor | None = None
+        self.later: list[tuple[str, Callable[[bool], Work | None]]] | None = None
+        self._worker = 0  # the ident of the queue's thread
         self._last: Future[None] | None = None
+
+    def _begin_thread(self) -> None:
+        self._worker = get_ident()
 
     def rank(self) -> int:
         """This process's place in the group."""
@@ -179,18 +194,32 @@ class ProcessGroup:
     def begin(
         self, call: Callable[[], None], async_op: bool, outputs: Sequence[Tensor] = ()
     ) -> Work | None:
-        """Run a call in its turn: here, or on the group's thread with a Work that tells its end."""
+        """Run a call in its turn: here, or on the group's thread with a Work that tells its end.
+
+        What a callback begins on that thread comes at once: its turn is that of the call it
+        follows.
+        """
+        if get_ident() == self._worker:
+            call()
+            return Work(outputs=outputs) if async_op else None
         waiting = self._last is not None and not self._last.done()
         if not async_op and not waiting:
             call()
             return None
         if self._queue is None:
-            self._queue = ThreadPoolExecutor(1, thread_name_prefix="collectives")
+            self._queue = ThreadPoolExecutor(1, "collectives", self._begin_thread)
         last = self._last = self._queue.submit(call)
         if async_op:
             return Work(lambda seconds: last.result(seconds), last.done, outputs, last)
         last.result()
         return None
+
+    def put_off(self, call: Callable[..., Any], async_op: bool, *args: Any) -> Work | None:
+        """Leave a call to the end of the `_coalescing_manager` around it; its Work is no one's to
+        wait for."""
+        assert self.later is not None
+        self.later.append((call.__name__, lambda awaited: call(*args, async_op=awaited)))
+        return _IllegalWork() if async_op else None
 
     def hccl(self, tensor: Tensor) -> Communicator:
         """The communicator of NPUs, made by the first call with a tensor on one."""

@@ -1,10 +1,11 @@
-"""torch.distributed.optim's names: optimizers that share their state among processes."""
+"""torch.distributed.optim's names: optimizers of several processes."""
 
 from ..._compat.refusals import refusals
+from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
-_NAMES = ("DistributedOptimizer", "PostLocalSGDOptimizer", "as_functional_optim")
-_WHY = "mindtorch has ZeroRedundancyOptimizer, not this"
+_NAMES = ("DistributedOptimizer", "as_functional_optim")
+_WHY = "mindtorch has optimizers of one model's ranks, not this"
 
-__all__ = ["ZeroRedundancyOptimizer", *_NAMES]
+__all__ = ["PostLocalSGDOptimizer", "ZeroRedundancyOptimizer", *_NAMES]
 __getattr__ = refusals("torch.distributed.optim", _WHY, _NAMES)

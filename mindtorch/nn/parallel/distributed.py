@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import mindtorch
 
@@ -18,10 +18,9 @@ from ..._tensor.device import device as Device
 from ..._tensor.tensor import Tensor
 from ..modules.module import Module
 from ..parameter import UninitializedParameter
+from . import _buckets
 
 __all__ = ["DistributedDataParallel"]
-
-_MIB: Final = 1 << 20
 
 
 class DistributedDataParallel(Module):
@@ -37,7 +36,8 @@ class DistributedDataParallel(Module):
 
     def __init__(
         self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
-        broadcast_buffers: bool = True, process_group: Any = None, bucket_cap_mb: float = 25.0,
+        broadcast_buffers: bool = True, process_group: Any = None,
+        bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False, check_reduction: bool = False,
         gradient_as_bucket_view: bool = False, static_graph: bool = False, **_: Any,
     ) -> None:  # fmt: skip
@@ -61,7 +61,8 @@ class DistributedDataParallel(Module):
         self.dim, self.output_device = dim, output_device
         self.device = next(iter(devices), None)
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        self.bucket_bytes_cap = int(bucket_cap_mb * _MIB)
+        self._cap = bucket_cap_mb
+        self.bucket_bytes_cap = _buckets.limits(bucket_cap_mb, True)[-1]
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
         self.process_group = process_group
         self.device_ids = device_ids
@@ -79,13 +80,37 @@ class DistributedDataParallel(Module):
         self._divide_by_initial_world_size, self._active = True, 0
         self._agree(module)
         self._learned = learned
-        self._buckets = _buckets(learned, self.bucket_bytes_cap)
-        self._bucket_of = {id(p): i for i, bucket in enumerate(self._buckets) for p in bucket}
+        self._place = {id(p): i for i, p in enumerate(learned)}
+        rebuilds = static_graph or not find_unused_parameters
+        self._use(_buckets.before_gradients(learned, _buckets.limits(bucket_cap_mb, not rebuilds)))
+        # After which iteration buckets follow the order of gradients; never where parameters vary.
+        self._rebuild_after = (2 if static_graph else 1) if rebuilds else None
+        self._has_rebuilt_buckets = False
+        self._iteration, self._order = 0, list[int]()
         self._waiting: list[set[int]] = []
         self._next = len(self._buckets)
         self._begun = False  # whether gradients arrived since the last forward
         for parameter in learned:
             parameter.register_post_accumulate_grad_hook(self._arrived)
+
+    def _use(self, buckets: list[list[Tensor]]) -> None:
+        self._buckets = buckets
+        self._bucket_of = {id(p): i for i, bucket in enumerate(buckets) for p in bucket}
+
+    def _rebuild(self) -> None:
+        """Group parameters in the order in which rank 0's gradients arrived, once."""
+        if self._iteration != self._rebuild_after or len(self._order) < len(self._learned):
+            return
+        import mindtorch.distributed as dist
+
+        order = [self._order]
+        dist.broadcast_object_list(order, group=self.process_group, group_src=0)
+        arrived = [self._learned[i] for i in order[0]]
+        self._use(_buckets.assigned(arrived, _buckets.limits(self._cap, True)))
+        self._next, self._rebuild_after, self._has_rebuilt_buckets = len(self._buckets), None, True
+
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        return _buckets.logging_data(self, self._order)
 
     def _agree(self, module: Module) -> None:
         """Take rank 0's parameters and buffers; refuses ranks with other shapes."""
@@ -125,6 +150,7 @@ class DistributedDataParallel(Module):
             self._total(float(training))
         if training:
             self._require_finished()
+            self._rebuild()
             self._share_buffers(joining)
         output = self.module(*inputs, **kwargs)
         if training:
@@ -157,7 +183,10 @@ class DistributedDataParallel(Module):
         """Take part in another rank's iteration, without inputs: its gradients count as zeros."""
         if not self._total(0.0):
             return
+        self._rebuild()
         self._share_buffers(True, has_inputs=False)
+        self._iteration += 1
+        self._order = [self._place[id(p)] for bucket in self._buckets for p in bucket]
         for place, bucket in enumerate(self._buckets):
             self._next = place
             gradients = [p.grad for p in bucket]
@@ -244,6 +273,8 @@ class DistributedDataParallel(Module):
         """Wait for the gradient of every parameter; those that take no part get zeros."""
         self._waiting = [{id(p) for p in bucket} for bucket in self._buckets]
         self._next, self._begun = 0, False
+        self._iteration += 1
+        self._order.clear()
         if not (self.find_unused_parameters or self.static_graph):
             return
         used = _reached(output)
@@ -257,6 +288,7 @@ class DistributedDataParallel(Module):
         if self._next >= len(self._buckets) or not self.require_backward_grad_sync:
             return
         self._begun = True
+        self._order.append(self._place[id(parameter)])
         self._waiting[self._bucket_of[id(parameter)]].discard(id(parameter))
         while self._next < len(self._buckets) and not self._waiting[self._next]:
             self._average(self._buckets[self._next])
@@ -353,24 +385,6 @@ def _check_devices(devices: set[Device], device_ids: Any, output_device: Any) ->
             "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
             f"{device_ids}, output_device {output_device}, and module parameters {devices}."
         )
-
-
-def _buckets(parameters: list[Tensor], most: int) -> list[list[Tensor]]:
-    """Parameters of one dtype and device, at most `most` bytes or one each; the last come first."""
-    buckets: list[list[Tensor]] = []
-    size = 0
-    for parameter in parameters:
-        nbytes = parameter.numel() * parameter.element_size()
-        last = buckets[-1][0] if buckets else None
-        alike = last is not None and (last.dtype, last.device) == (
-            parameter.dtype, parameter.device
-        )  # fmt: skip
-        if not alike or size + nbytes > most:
-            buckets.append([])
-            size = 0
-        buckets[-1].append(parameter)
-        size += nbytes
-    return buckets[::-1]
 
 
 def _reached(output: Any) -> set[int]:

@@ -1,5 +1,6 @@
 """What a rank of a group of three prints, in mindtorch or (`LIBRARY=torch`) in torch with gloo."""
 
+import importlib
 import json
 import math
 import os
@@ -39,6 +40,11 @@ else:
         loss_parallel,
         parallelize_module,
     )  # fmt: skip
+
+
+def place(name):
+    return importlib.import_module(f"{torch.__name__}.{name}")
+
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64",
           "complex64")  # fmt: skip
@@ -394,6 +400,112 @@ def spread(rank, size, group):
     }
 
 
+def coalesced(rank, size, _):
+    """Several calls at once, and groups' counts."""
+    manager = place("distributed.distributed_c10d")._coalescing_manager
+
+    def together(*calls):
+        tensors = [torch.arange(6.0) + rank, torch.ones(6)]
+        outputs = [torch.zeros(2), torch.zeros(2)]
+        with manager(async_ops=True) as works:
+            for call in calls:
+                for o, t in zip(outputs, tensors, strict=True):
+                    call(o, t)
+        works.wait()
+        return tensors + outputs
+
+    tell("reduced together", lambda: together(lambda _, t: dist.all_reduce(t)))
+    tell("parts together", lambda: together(dist.reduce_scatter_single))
+    tell("mixed", lambda: together(lambda _, t: dist.all_reduce(t), dist.reduce_scatter_single))
+    for several in ([torch.ones(2) * rank, torch.ones(1)], torch.ones(1), [torch.ones(1), 3], 3):
+        tell(f"several {len(told)}", lambda ts=several: (dist.all_reduce_coalesced(ts), ts)[1])
+    outputs = [[torch.zeros(2), torch.zeros(1)] for _ in range(size)]
+    inputs = [torch.ones(2) * rank, torch.ones(1)]
+    work = dist.all_gather_coalesced(outputs, inputs, async_op=True)
+    told["gathered"] = plain(work.wait())
+    for wrong in ((3, inputs), (outputs[:1], inputs), ([torch.ones(1)], inputs)):
+        tell(f"gathered {len(told)}", lambda w=wrong: dist.all_gather_coalesced(*w))
+    c10d = place("distributed.distributed_c10d")
+    told["complex"] = [c10d.supports_complex(getattr(dist.ReduceOp, op)) for op in OPS]
+    for ranks in ([[0], [0]], None, []):
+        tell(f"subgroups {ranks}", lambda r=ranks: dist.new_subgroups_by_enumeration(r))
+    for count in (None, 0, 2, 7):
+        tell(f"subgroups of {count}", lambda c=count: dist.new_subgroups(c))
+    tell("split", lambda: dist.split_group())
+
+
+def hooks(rank, size, _):
+    """What sends gradients: their buckets, PowerSGD's sums, means of parameters."""
+    kinds = place("distributed.algorithms.ddp_comm_hooks")
+    power = place("distributed.algorithms.ddp_comm_hooks.powerSGD_hook")
+    default = place("distributed.algorithms.ddp_comm_hooks.default_hooks")
+
+    def trained(hook, state, digits=2, **options):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh())
+        net.append(nn.Linear(8, 1))
+        net = nn.parallel.DistributedDataParallel(net, **options)
+        if isinstance(hook, kinds.DDPCommHookType):
+            kinds.register_ddp_comm_hook(hook, net, state)
+        else:
+            net.register_comm_hook(state, hook)
+        sums = []
+        for i in range(4):
+            net.zero_grad()
+            net(torch.arange(10.0).view(2, 5).sin() + rank + i).square().sum().backward()
+            sums.append([round(p.grad.abs().sum().item(), digits) for p in net.parameters()])
+        return sums
+
+    def seen(state, bucket):
+        state.append([bucket.index(), bucket.is_last(), bucket.buffer().numel()])
+        state[-1] += [tuple(g.shape) for g in bucket.gradients()]
+        return default.allreduce_hook(None, bucket)
+
+    for options in (
+        {}, {"bucket_cap_mb": 0.0001}, {"bucket_cap_mb": 0.0003, "find_unused_parameters": True},
+        {"bucket_cap_mb": 0.0003, "static_graph": True},
+    ):  # fmt: skip
+        state = []
+        trained(seen, state, **options)
+        told[f"buckets {options}"] = plain(state)
+    for rank_of, options in (
+        (1, {}), (2, {"min_compression_rate": 0.5, "orthogonalization_epsilon": 1e-8}),
+        (3, {"min_compression_rate": 0.5, "warm_start": False, "random_seed": 3}),
+        (1, {"batch_tensors_with_same_shape": True}),
+    ):  # fmt: skip
+        state = power.PowerSGDState(None, rank_of, 2, **options)
+        told[f"power {rank_of} {options}"] = trained(power.powerSGD_hook, state)
+        told[f"stats {rank_of} {options}"] = [state.iter, *state.compression_stats()]
+    tell("power early", lambda: power.PowerSGDState(None, start_powerSGD_iter=1))
+    for kind in kinds.DDPCommHookType:
+        tell(f"kind {kind.name}", lambda k=kind: trained(k, None, 1))
+    local = place("distributed.algorithms.ddp_comm_hooks.post_localSGD_hook")
+    state = local.PostLocalSGDState(None, None, 2, post_local_gradient_allreduce=False)
+    told["local"] = trained(local.post_localSGD_hook, state)
+    means = place("distributed.algorithms.model_averaging.averagers")
+    tall = place("distributed.algorithms.model_averaging.hierarchical_model_averager")
+    optim = place("distributed.optim").PostLocalSGDOptimizer
+    for name, make in {
+        "every 2": lambda: means.PeriodicModelAverager(2, warmup_steps=1),
+        "by groups": lambda: tall.HierarchicalModelAverager({2: 1, 4: size}, warmup_steps=1),
+        "period 0": lambda: means.PeriodicModelAverager(0),
+        "no groups": lambda: tall.HierarchicalModelAverager(),
+        "part of all": lambda: tall.HierarchicalModelAverager({2: 1}),
+    }.items():
+
+        def stepped(make=make):
+            p = nn.Parameter(torch.ones(2) * rank)
+            optimizer = optim(torch.optim.SGD([p], lr=1.0), make())
+            values = []
+            for i in range(6):
+                p.grad = torch.ones(2) * (rank + i)
+                optimizer.step()
+                values.append(round(p.sum().item(), 3))
+            return [*values, optimizer.state_dict()["step"]]
+
+        tell(name, stepped)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo", timeout=__import__("datetime").timedelta(seconds=100))
@@ -410,6 +522,8 @@ if __name__ == "__main__":
         refused,
         training,
         joined,
+        coalesced,
+        hooks,
     ):
         part(rank, size, None)
     dist.barrier()

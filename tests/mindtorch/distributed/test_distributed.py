@@ -105,6 +105,9 @@ def test_groups_points_and_objects_give_what_they_must():
     joined = [t["joined True"] for t in told]
     assert joined[0][0] == joined[1][0] == joined[2][0] != told[0]["joined False"][0]
     assert [len(state) for _, _, state in joined] == [0, 4, 0]
+    assert told[0]["power 1 {}"] == told[2]["power 1 {}"] != told[0]["kind ALLREDUCE"]
+    assert [row[2] for row in told[0]["buckets {'bucket_cap_mb': 0.0001}"]] == [129, *[81, 48] * 3]
+    assert told[1]["reduced together"][0] == [3.0, 6.0, 9.0, 12.0, 15.0, 18.0]
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ __all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp1
 Hook = Callable[[object, dist.GradBucket], Future[Tensor]]
 
 
-def _average(group: dist.ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
+def _allreduce_fut(group: dist.ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
     group = dist.group.WORLD if group is None else group
     work = dist.all_reduce(tensor.div_(dist.get_world_size(group)), group=group, async_op=True)
     assert work is not None
@@ -25,14 +25,14 @@ def allreduce_hook(
     process_group: dist.ProcessGroup | None, bucket: dist.GradBucket
 ) -> Future[Tensor]:
     """The mean of all ranks' gradients."""
-    return _average(process_group, bucket.buffer())
+    return _allreduce_fut(process_group, bucket.buffer())
 
 
 def _compressed(
     group: dist.ProcessGroup | None, bucket: dist.GradBucket, dtype: Dtype
 ) -> Future[Tensor]:
     buffer = bucket.buffer()
-    return _average(group, buffer.to(dtype)).then(lambda future: buffer.copy_(future.value()))
+    return _allreduce_fut(group, buffer.to(dtype)).then(lambda future: buffer.copy_(future.value()))
 
 
 def fp16_compress_hook(
