@@ -70,6 +70,7 @@ RULES: dict[str, str | Rule] = {
     "_layer_norm_backward": "NativeLayerNormBackwardBackward0",
     "_linalg_cholesky": "LinalgCholeskyExBackward0",
     "_linalg_solve": "LinalgSolveExBackward0",
+    "_lstm_cell": "MulBackward0",
     "_lstm_gates": "MulBackward0",
     "_lstm_layer": "StackBackward0",
     "_repeat_each": "ViewBackward0",

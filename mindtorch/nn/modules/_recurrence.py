@@ -50,8 +50,10 @@ def gru(x: Tensor, state: State, w: Sequence[Any]) -> State:
 def lstm(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step; gates in the order input, forget, cell, output; w may hold a projection last."""
     h, c = state
-    gates = F.linear(h, w[0], w[1]) + x
-    if _alike(gates, c):
+    gates = F.linear(h, w[0], w[1])
+    if x.device.type == "npu" and c.dtype is not mindtorch.bfloat16 and _alike(x, gates, c):
+        h, c, _ = aten._lstm_cell(x, gates, c)
+    elif _alike(gates := gates + x, c):
         h, c = aten._lstm_gates(gates, c)
     else:
         i, f, g, o = gates.chunk(4, -1)

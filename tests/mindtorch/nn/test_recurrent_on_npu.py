@@ -42,6 +42,28 @@ def test_a_layer_has_the_values_and_derivatives_of_the_cpu(
     close(everything(layer.npu(), x.npu()), on_cpu)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_a_cell_has_the_values_and_derivatives_of_the_cpu(dtype: str) -> None:
+    mindtorch.manual_seed(0)
+    kind = getattr(mindtorch, dtype)
+    inputs = [mindtorch.randn(3, n) for n in (3, 4, 4)]
+    seen = []
+    for device in ("cpu", "npu"):
+        cell = nn.LSTMCell(3, 4)
+        for p in cell.parameters():
+            nn.init.constant_(p, 0.2)
+        cell = cell.to(device, kind)
+        x, h, c = (t.to(device, kind).requires_grad_() for t in inputs)
+        outputs = cell(x, (h, c))
+        loss = sum(((k + 1) * o.float() ** 2).sum() for k, o in enumerate(outputs))
+        first = mindtorch.autograd.grad(loss, [x, h, c, *cell.parameters()], create_graph=True)
+        second = mindtorch.autograd.grad(sum((g.float() ** 2).sum() for g in first), [x, h, c])
+        seen.append([t.detach().cpu().float() for t in (*outputs, *first, *second)])
+    tolerance = {"float16": 2e-2, "bfloat16": 1e-1}.get(dtype, 1e-4)
+    for ours, theirs in zip(*seen, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), tolerance, tolerance)
+
+
 @pytest.mark.parametrize("name", ["LSTM", "GRU"])
 def test_a_layer_takes_few_launches_and_is_composed_where_the_operator_is_missing(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -397,6 +397,7 @@ op(
     "_cross(Tensor self, Tensor other, int dim) -> Tensor",
     infer=lambda self, other, dim: self.fresh(),
     lower=_cross,
+    aclnn=call("aclnnLinalgCross", "self", "other", "dim", "out"),
     grad={
         "self": lambda grad, other, dim: aten._cross(aten.conj_of(other), grad, dim),
         "other": lambda grad, self, dim: aten._cross(grad, aten.conj_of(self), dim),

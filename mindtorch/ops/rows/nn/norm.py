@@ -62,7 +62,9 @@ def _layer_norm_rule(
     _refuse_mixed(input, weight, bias)
     lead = input.ndim - len(shape)
     rows = (*input.shape[:lead], *([1] * len(normalized_shape)))
-    stat = input.fresh(rows, input.dtype)
+    # CANN's PyTorch adapter keeps statistics of halves in float32 (op-plugin, native_layer_norm).
+    whole = input.device.type == "npu" and input.dtype in HALVES
+    stat = input.fresh(rows, dt.float32 if whole else input.dtype)
     return input.fresh(), stat, stat
 
 
@@ -97,9 +99,9 @@ def _layer_norm(
     return (out if bias is None else out + bias), mean, rstd
 
 
-def _kept_whole(input: Tensor, *others: Tensor | None) -> bool:
-    """Whether the row of the gradient takes it: whole statistics, no gradients by them."""
-    return input.dtype in WHOLE and others == (None, None)
+def _widened(*tensors: Tensor | None) -> list[Any]:
+    """Halves in float32, for gradients that take whole statistics."""
+    return [t if t is None else wide(t) for t in tensors]
 
 
 def _layer_norm_grad(
@@ -115,7 +117,11 @@ def _layer_norm_grad(
     rstd: Tensor,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
-    if grad_out is not None and _kept_whole(input, grad_mean, grad_rstd):
+    if grad_out is not None and grad_mean is None and grad_rstd is None:
+        mixed = weight is not None and weight.dtype is not input.dtype
+        if mean.dtype not in WHOLE or mixed:
+            input, grad_out, weight, bias = _widened(input, grad_out, weight, bias)
+            _, mean, rstd = aten.native_layer_norm(input, normalized_shape, None, None, eps)
         return aten._layer_norm_backward(
             grad_out, input, normalized_shape, mean, rstd, weight, bias, needs
         )
@@ -273,7 +279,10 @@ def _group_norm_grad(
     rstd: Tensor,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
-    if grad_out is not None and _kept_whole(input, grad_mean, grad_rstd):
+    if grad_out is not None and grad_mean is None and grad_rstd is None:
+        if input.dtype not in WHOLE:
+            input, grad_out, weight = _widened(input, grad_out, weight)
+            _, mean, rstd = aten.native_group_norm(input, None, None, N, C, HxW, group, eps)
         return aten._group_norm_backward(
             grad_out, input, mean, rstd, weight, N, C, HxW, group, needs
         )
@@ -383,7 +392,15 @@ def _batch_norm_grad(
     rstd: Tensor,
     needs: Sequence[bool],
 ) -> tuple[Any, ...]:
-    if grad_out is not None and _kept_whole(input, grad_mean, grad_rstd):
+    if grad_out is not None and grad_mean is None and grad_rstd is None:
+        if input.dtype not in WHOLE:
+            input, grad_out, weight, running_mean, running_var, mean, rstd = _widened(
+                input, grad_out, weight, running_mean, running_var, mean, rstd
+            )
+            if training:
+                _, mean, rstd = aten._batch_norm_functional(
+                    input, None, None, None, None, True, eps
+                )
         return aten._batch_norm_backward(
             grad_out, input, weight, running_mean, running_var, mean, rstd, training, eps, needs
         )

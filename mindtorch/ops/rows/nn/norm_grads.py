@@ -263,6 +263,10 @@ def _single(a: dict[str, Any]) -> bool:
     return a["input"].dtype is dt.float32 and a["input"].numel > 0
 
 
+def _whole_statistics(a: dict[str, Any]) -> bool:
+    return a["mean"].dtype is dt.float32 and a["input"].numel > 0
+
+
 def _weighted(a: dict[str, Any]) -> bool:
     return _single(a) and a["weight"] is not None  # gamma is no optional argument
 
@@ -284,7 +288,9 @@ def _layer_lower(
     grad_out: Tensor, input: Tensor, shape: tuple[int, ...], mean: Tensor, rstd: Tensor,
     weight: Tensor | None, bias: Tensor | None, mask: Mask,
 ) -> tuple[Any, ...]:  # fmt: skip
-    return Form.layer(input.shape, shape).tensors(grad_out, input, weight, mean, rstd, mask)
+    grad_out, x = wide(grad_out), wide(input)
+    grads = Form.layer(x.shape, shape).tensors(grad_out, x, weight, mean, rstd, mask)
+    return tuple(g.to(input.dtype) for g in grads)
 
 
 def _layer_again(
@@ -331,7 +337,7 @@ op(
     lower=_layer_lower,
     aclnn=masked_calls(
         "aclnnLayerNormBackward", _RESULTS, "grad_out", "input", "normalized_shape", "mean", "rstd",
-        "weight", "bias", applies=_single,
+        "weight", "bias", applies=_whole_statistics,
     ),
     grad={("grad_out", "input", "weight", "mean", "rstd"): _layer_again},
     samples=_layer_samples,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...spec import Derivative, in_dtypes
 from ...words import *
 from ..pointwise.unary import sigmoid
 
@@ -44,8 +45,15 @@ def _lstm_back(grad_hy: Array, grad_cy: Array, gates: Array, cx: Array, cy: Arra
 def _lstm_slopes(grad_hy: Tensor, grad_cy: Tensor, gates: Tensor, cx: Tensor, cy: Tensor) -> Pair:
     """`_lstm_back` of tensors: what devices without the kernel run, and what has derivatives."""
     enter, forget, new, leave = aten.chunk(gates, 4, -1)
-    enter, forget, leave = aten.sigmoid(enter), aten.sigmoid(forget), aten.sigmoid(leave)
-    new, tanh_c = aten.tanh(new), aten.tanh(cy)
+    opened = aten.sigmoid(enter), aten.sigmoid(forget), aten.tanh(new), aten.sigmoid(leave)
+    return _opened_slopes(grad_hy, grad_cy, opened, cx, cy)
+
+
+def _opened_slopes(
+    grad_hy: Tensor, grad_cy: Tensor, opened: Sequence[Tensor], cx: Tensor, cy: Tensor
+) -> Pair:
+    enter, forget, new, leave = opened
+    tanh_c = aten.tanh(cy)
     inner = grad_cy + aten.tanh_backward(grad_hy * leave, tanh_c)
     slopes = (
         aten.sigmoid_backward(inner * new, enter),
@@ -110,6 +118,72 @@ op(
 )
 
 
+def _cell_lower(x_gates: Tensor, h_gates: Tensor, cx: Tensor) -> tuple[Any, ...]:
+    enter, forget, new, leave = aten.chunk(x_gates + h_gates, 4, -1)
+    enter, forget, leave = aten.sigmoid(enter), aten.sigmoid(forget), aten.sigmoid(leave)
+    new = aten.tanh(new)
+    cy = forget * cx + enter * new
+    return leave * aten.tanh(cy), cy, aten.cat((enter, forget, new, leave), -1)
+
+
+def _cell_back(grad_hy: Tensor, grad_cy: Tensor, cx: Tensor, cy: Tensor, opened: Tensor) -> Any:
+    gates, cell = _opened_slopes(grad_hy, grad_cy, aten.chunk(opened, 4, -1), cx, cy)
+    return gates, cell, aten.sum(gates, (0,))
+
+
+def _cell_grad(
+    grad_hy: Tensor | None, grad_cy: Tensor | None, x_gates: Tensor, h_gates: Tensor, cx: Tensor,
+    cy: Tensor, opened: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    grads = [aten.zeros_like(cx) if g is None else g for g in (grad_hy, grad_cy)]
+    if aten._recorded(*grads, x_gates, h_gates, cx):
+        by_gates, by_cell = _lstm_slopes(grads[0], grads[1], x_gates + h_gates, cx, cy)
+    else:
+        by_gates, by_cell, _ = aten._lstm_cell_backward(*grads, cx, cy, opened)
+    return by_gates, by_gates, by_cell
+
+
+def _is_one_row_each(name: str) -> Callable[[dict[str, Any]], bool]:
+    known = in_dtypes(name, "float32", "float16")
+    return lambda a: known(a) and a[name].ndim == 2 and a[name].numel > 0
+
+
+# One launch a step, where CANN has the cell; `opened` are the gates after their functions.
+op(
+    "_lstm_cell(Tensor x_gates, Tensor h_gates, Tensor cx) -> (Tensor hy, Tensor cy,"
+    " Tensor opened)",
+    infer=lambda x_gates, h_gates, cx: (*_lstm_rule(x_gates, cx), x_gates.fresh()),
+    lower=_cell_lower,
+    aclnn=call(
+        "aclnnThnnFusedLstmCell", "x_gates", "h_gates", "cx", None, None, "hy", "cy", "opened",
+        when=_is_one_row_each("cx"),
+    ),
+    grad={
+        ("x_gates", "h_gates", "cx"): Derivative(
+            _cell_grad, ("grad_hy", "grad_cy", "x_gates", "h_gates", "cx", "cy", "opened")
+        )
+    },
+    unsampled="what it keeps has no gradient: LSTMCell is held against torch",
+    surface="none",
+    fixed_shape=True,
+)  # fmt: skip
+op(
+    "_lstm_cell_backward(Tensor grad_hy, Tensor grad_cy, Tensor cx, Tensor cy, Tensor opened)"
+    " -> (Tensor grad_gates, Tensor grad_cx, Tensor grad_bias)",
+    infer=lambda grad_hy, grad_cy, cx, cy, opened: (
+        opened.fresh(), cx.fresh(), opened.fresh(opened.shape[-1:])
+    ),
+    lower=_cell_back,
+    aclnn=call(
+        "aclnnThnnFusedLstmCellBackward", "grad_hy", "grad_cy", "cx", "cy", "opened", True,
+        "grad_gates", "grad_cx", "grad_bias", when=_is_one_row_each("cx"),
+    ),
+    unsampled="reads what _lstm_cell gave: gradients of it run it",
+    surface="none",
+    fixed_shape=True,
+)  # fmt: skip
+
+
 def _gru_gates(x_gates: Array, h_gates: Array) -> tuple[Array, Array, Array, Array]:
     """reset, update, the new gate's part from h, and the new gate, of a GRU."""
     n = x_gates.shape[-1] // 3
@@ -124,9 +198,11 @@ def _gru(x_gates: Array, h_gates: Array, hx: Array) -> Array:
 
 
 def _gru_lower(x_gates: Tensor, h_gates: Tensor, hx: Tensor) -> Tensor:
-    (xr, xz, xn), (hr, hz, hn) = aten.chunk(x_gates, 3, -1), aten.chunk(h_gates, 3, -1)
-    new = aten.tanh(xn + aten.sigmoid(xr + hr) * hn)
-    result: Tensor = new + aten.sigmoid(xz + hz) * (hx - new)
+    n = hx.shape[-1]
+    (x_early, xn), (h_early, hn) = (aten.split(g, (2 * n, n), -1) for g in (x_gates, h_gates))
+    reset, update = aten.chunk(aten.sigmoid(x_early + h_early), 2, -1)
+    new = aten.tanh(xn + reset * hn)
+    result: Tensor = new + update * (hx - new)
     return result
 
 

@@ -228,10 +228,12 @@ def quantile(
     ignore_nan: bool = False,
 ) -> Tensor:
     """The q-th quantiles (q in [0, 1], a number or a 1-d tensor) of all, or along a dimension."""
+    number = None if isinstance(q, Tensor) or ignore_nan else float(q)
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
-        q = aten.full((), float(q), dtype=self.dtype, device=self.device)
+        device = self.device if number is None else "cpu"
+        q = aten.full((), float(q), dtype=self.dtype, device=device)
     _check_quantile(self, q, interpolation)
     at = 0 if dim is None else wrap_dim(dim, self.ndim)
     known = host_values(q)
@@ -241,11 +243,14 @@ def quantile(
     if flat.shape[at] > 2**24:
         raise RuntimeError("quantile() input tensor is too large")
     rows = aten.sort(aten.movedim(flat, at, -1), -1)[0]
-    ranks = _ranks(rows, aten.reshape(q, (-1,)), ignore_nan)
     ways: dict[str, Any] = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}
-    if interpolation in ways:
+    if number is not None:
+        values = _at_rank(rows, number, interpolation)
+    elif interpolation in ways:
+        ranks = _ranks(rows, aten.reshape(q, (-1,)), ignore_nan)
         values = aten.gather(rows, -1, aten.to(ways[interpolation](ranks), dt.int64))
     else:
+        ranks = _ranks(rows, aten.reshape(q, (-1,)), ignore_nan)
         low = aten.floor(ranks)
         ends = [aten.gather(rows, -1, aten.to(p, dt.int64)) for p in (low, aten.ceil(ranks))]
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - low
@@ -273,6 +278,23 @@ def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:
         raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if self.dtype is not q.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+
+
+def _at_rank(rows: Tensor, q: float, interpolation: str) -> Tensor:
+    """The quantile of sorted rows, `[…, 1]`, at a rank that the host computes; the last element
+    where that is NaN."""
+    kind = np.float32 if rows.dtype is dt.float32 else np.float64
+    rank = kind(q) * kind(rows.shape[-1] - 1)
+    ways: dict[str, Any] = {"lower": np.floor, "higher": np.ceil, "nearest": np.round}
+    if interpolation in ways:
+        values = aten.narrow(rows, -1, int(ways[interpolation](rank)), 1)
+    else:
+        low = np.floor(rank)
+        weight = 0.5 if interpolation == "midpoint" else float(rank - low)
+        first, second = (aten.narrow(rows, -1, int(at), 1) for at in (low, np.ceil(rank)))
+        values = aten.lerp(first, second, weight)
+    last = aten.narrow(rows, -1, rows.shape[-1] - 1, 1)
+    return aten.where(aten.isnan(last), last, values)
 
 
 def _ranks(rows: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
@@ -324,6 +346,9 @@ op(
     "_histc(Tensor self, int bins, float low, float high) -> Tensor",
     infer=lambda self, bins, low, high: self.fresh((bins,)),
     lower=_counted_in_parts,
+    aclnn=call(
+        "aclnnHistc", "self", "bins", "low", "high", "out", when=in_dtypes("self", "float32")
+    ),
     grad={},
     unsampled="histc is held against torch",
     tolerance="exact",
@@ -561,12 +586,18 @@ def _search(edges: Array, values: Array, right: bool) -> Array:
     return low
 
 
+def _searched(edges: Tensor, values: Tensor, right: bool) -> Tensor:
+    if values.dtype is dt.bfloat16:  # float32 holds its values in their order
+        return aten._searchsorted(edges.to(dt.float32), values.to(dt.float32), right)
+    return _bisect(edges, values, aten.gt if right else aten.ge)
+
+
 # The search alone, after torch's checks; CANN's document lists the dtypes.
 op(
     "_searchsorted(Tensor sorted_sequence, Tensor self, bool right) -> Tensor",
     infer=lambda sorted_sequence, self, right: self.fresh(dtype=dt.int64),
     cpu=_search,
-    lower=lambda edges, values, right: _bisect(edges, values, aten.gt if right else aten.ge),
+    lower=_searched,
     aclnn=call(
         "aclnnSearchSorted", "sorted_sequence", "self", False, "right", None, "out",
         when=in_dtypes("self", "float16", "float32", "float64", *INTS),

@@ -560,13 +560,18 @@ def _masked_scatter_device(self: Tensor, mask: Tensor, source: Tensor) -> Tensor
     # Only a source of fewer elements than the mask can be too short: only then they are counted.
     if source.numel() < mask.numel() and int(aten.sum(mask).item()) > source.numel():
         raise RuntimeError("Number of elements of source < number of ones in mask")
-    flat = aten.reshape(mask, (-1,))
-    nth = aten.clamp(aten.cumsum(flat, 0) - 1, 0, None)
-    nth = aten.clamp(nth, None, max(source.numel() - 1, 0))
     if not source.numel():
         return aten.clone(aten.expand(self, mask.shape))
+    flat = aten.reshape(mask, (-1,))
+    nth = aten.clamp(aten.cumsum(flat, 0) - 1, 0, source.numel() - 1)
     picked = aten.index_select(aten.reshape(source, (-1,)), 0, nth)
     return aten.where(mask, aten.reshape(picked, mask.shape), self)
+
+
+def _fills_alike(a: dict[str, Any]) -> bool:
+    """Whether the operator takes them: of one shape, with elements for every place."""
+    target, mask, source = a["self"], a["mask"], a["source"]
+    return is_real(a) and target.shape == mask.shape and source.numel >= target.numel
 
 
 op(
@@ -576,6 +581,9 @@ op(
     cpu=_masked_scatter,
     compute="raw",
     lower=_masked_scatter_device,
+    aclnn=call(
+        "aclnnInplaceMaskedScatter", "self", "mask", "source", inplace=True, when=_fills_alike
+    ),
     grad={
         "self": lambda grad, mask: aten.masked_fill(grad, mask, 0),
         "source": lambda grad, mask, source_geom: _masked_source(grad, mask, source_geom),
