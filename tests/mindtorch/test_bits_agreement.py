@@ -35,12 +35,16 @@ SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "sum of every second": lambda _, x: x[:, ::2].sum(),
     "mean": lambda _, x: x.mean(),
     "mean of columns": lambda _, x: x.mean(0),
-    "norms of short rows": lambda t, x: t.cat(
-        [
-            t.linalg.vector_norm(x[:, :1].expand(-1, n) * (1 + t.arange(n) / 7), 2, -1)
-            for n in (2, 3, 5, 7)
-        ]
-    ),
+    "norm": lambda _, x: x.norm(),
+    "norm of rows": lambda t, x: t.linalg.vector_norm(x, dim=-1),
+    "norm of columns": lambda t, x: t.linalg.vector_norm(x, dim=0),
+    "norm of a transpose": lambda _, x: x.t().norm(dim=0),
+    "norm of every second": lambda _, x: x[:, ::2].norm(),
+    "norm of order 1": lambda t, x: t.linalg.vector_norm(x, 1, dim=1),
+    "norm of order 3": lambda t, x: t.linalg.vector_norm(x, 3),
+    "var": lambda t, x: t.stack([x.var(), x.t().var(), x[:, ::2].var()]),
+    "var of rows": lambda _, x: x.var(1),
+    "std of columns": lambda _, x: x.std(0, correction=0),
     "products of the running kind": lambda _, x: x.t().cumprod(0),
     "mse_loss": lambda t, x: t.nn.functional.mse_loss(x, x.flip(0) * 0.5),
 }
@@ -139,28 +143,50 @@ def test_rests_have_torchs_bits(name):
     np.testing.assert_array_equal(np.signbit(ours)[known], np.signbit(theirs)[known])
 
 
-@pytest.mark.parametrize("name", ["log2", "log10", "exp2", "expm1", "log1p"])
-def test_functions_that_numpy_has_no_vectors_for_have_torchs_bits(name):
+_FLOORS = dict.fromkeys(
+    ("cosh", "exp", "exp2", "expm1", "log1p", "log10", "log2", "sinh", "tanh"), 0.98
+) | dict.fromkeys(("cos", "log", "sin"), 0.9)
+
+
+@pytest.mark.parametrize("name", _FLOORS)
+def test_functions_have_torchs_bits(name):
+    """sin, cos and log are the nearest floats, which MKL's are in 93 to 95 of 100."""
     rng = np.random.default_rng(0)
     x = (rng.uniform(0, 2, 4096) * 10 ** rng.uniform(-8, 1, 4096)).astype(np.float32)
-    with native.flags(enabled=True, everywhere=True):
-        ours = getattr(mindtorch, name)(mindtorch.from_numpy(x)).numpy()
-    theirs = getattr(torch, name)(torch.from_numpy(x)).numpy()
-    assert np.mean(ours == theirs) > 0.99
+    ours, theirs = (getattr(t, name)(t.from_numpy(x)).numpy() for t in (mindtorch, torch))
+    assert np.mean(ours == theirs) > _FLOORS[name]
     np.testing.assert_array_max_ulp(ours, theirs, 1)
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() != "AVX2",
-    reason="vectors of 32 bytes add in this order",
-)
-@pytest.mark.parametrize("columns", [1, 3, 7, 8, 13, 37, 64])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_distances_add_in_torchs_order(columns: int, dtype: str) -> None:
-    rows = np.random.default_rng(columns).normal(size=(9, columns)).astype(dtype)
-    for p in (0.0, 1.0, 2.0, np.inf):
+@pytest.mark.parametrize("power", [1.7, 0.3, -1.5, 4, None])
+def test_powers_have_torchs_bits(power):
+    x = np.random.default_rng(0).uniform(0.01, 10, 1000).astype(np.float32)
+    for size in (7, 31, 1000):
         ours, theirs = (
-            np.concatenate([t.cdist(x, x[:4], p).numpy().ravel(), t.pdist(x, p).numpy()])
-            for t, x in ((mindtorch, mindtorch.from_numpy(rows)), (torch, torch.from_numpy(rows)))
+            (y ** (y.flip(0) if power is None else power)).numpy()
+            for y in (mindtorch.from_numpy(x[:size]), torch.from_numpy(x[:size]))
         )
-        np.testing.assert_array_equal(ours, theirs, err_msg=f"p={p}")
+        assert np.mean(ours == theirs) > 0.95
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "cos", "tanh", "log1p", "sinh", "exp2"])
+def test_functions_of_special_values(name):
+    x = [
+        0.0,
+        -0.0,
+        -1.0,
+        -2.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-40,
+        1e30,
+        -1e30,
+        3e6,
+        89.0,
+        -104.0,
+        129.0,
+    ]
+    ours, theirs = (getattr(t, name)(t.tensor(x)).tolist() for t in (mindtorch, torch))
+    np.testing.assert_allclose(ours, theirs, rtol=2e-7)
+    assert [str(v)[0] for v in ours] == [str(v)[0] for v in theirs]

@@ -161,8 +161,10 @@ def _pattern(
     T array; C array cast to a constant dtype; R array cast to half, then to what halves are
     computed in; N number as a 0-d array of that dtype; S number as is; K constant; P not at all;
     L list of arrays; O list of arrays or None; Z trailing `out` Geometry.
+    A kernel with a parameter `number` takes numbers as they are.
     """
     compute = common = None
+    exact = "number" in getattr(getattr(kernel, "__code__", None), "co_varnames", ())
     rule = op.infer
     grouped: tuple[int, ...] = ()
     if isinstance(rule, Pointwise):
@@ -181,6 +183,8 @@ def _pattern(
             assert common is not None
             assert compute is not None
             letter, const = "R", (common.np, compute.np)
+        if letter == "N" and exact:
+            letter, const = "S", None
         pattern += letter
         consts.append(const)
     code = getattr(op.kernels.cpu, "__code__", None)

@@ -358,6 +358,39 @@ def _counts(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return run
 
 
+_TORCHS_BITS = 1 << 13  # elements from which numpy's functions count for more
+
+
+def _nearest(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Of few float32: with the last bit of torch's, which numpy's often lack."""
+    alike = all(a.dtype is float32 for a in (out, *args))
+    fits = alike and out.numel < _TORCHS_BITS
+    return universal(op.name) if fits else None
+
+
+def _power(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Of float32; squares and the like are by products, as torch's."""
+    function, of_number, plain = universal("power"), universal("power_of_number"), op.kernels.cpu
+    fits = out.dtype is float32 and out.numel < _TORCHS_BITS
+    if not fits or function is None or of_number is None or plain is None:
+        return None
+
+    def of_one(self: Array, number: float, *, out: Geometry) -> Any:
+        if number in _EXPONENTS_BY_PRODUCTS:
+            return plain(self, np.asarray(number, np.float32), out=out)
+        return of_number(self, np.float64(number))
+
+    def of_each(self: Any, exponent: Array, *, out: Geometry) -> Any:
+        if not exponent.ndim:
+            return plain(self, exponent, out=out)
+        return function(self, exponent.astype(np.float32, copy=False))
+
+    return of_each if isinstance(args[1], Tensor) else of_one
+
+
+_EXPONENTS_BY_PRODUCTS = (-2, -1, -0.5, 0, 0.5, 1, 2, 3)
+
+
 def _fused_sum(sign: int) -> Maker:
     """`self + sign * alpha * other` rounded once, as torch's vectors compute it."""
 
@@ -411,7 +444,11 @@ def _gates(name: str) -> Maker:
     return lambda op, args, out: universal(name) if out.dtype is float32 else None
 
 
+_NEAREST = (
+    "cos", "cosh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "sinh", "tanh",
+)  # fmt: skip
 _MAKERS: dict[str, Maker] = {
+    **dict.fromkeys(_NEAREST, _nearest),
     **factors.MAKERS,
     **products.MAKERS,
     "_cdist_forward": _distances,
@@ -444,5 +481,7 @@ _MAKERS: dict[str, Maker] = {
     "nll_loss_forward": _nll,
     "nanmedian.dim": _along("middle", True),
     "polygamma": _polygamma,
+    "pow": _power,
+    "pow.Scalar": _power,
     "sort": _sorted,
 }

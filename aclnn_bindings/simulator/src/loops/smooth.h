@@ -154,19 +154,36 @@ ACL_INLINE T v_acos(T x) {
   return std::acos(x);
 }
 
-// NaN beyond a million.
-ACL_INLINE float v_tan_near(float value) {
-  const double x = value;
+// Of angles below a million.
+struct Turned {
+  double sine, cosine;  // of what is left of a quarter turn
+  uint64_t quarters;
+};
+ACL_INLINE Turned turned(double x) {
   const double shifted = x * 0.636619772367581343076 + kNearestWhole, n = shifted - kNearestWhole;
   const double r = (x - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11;
   constexpr double kSine[] = {1.0, -1.6666666666616e-01, 8.3333333238425e-03, -1.9841263284527e-04,
                               2.7555269644353e-06, -2.4756428632134e-08};
   constexpr double kCosine[] = {9.9999999999994e-01, -4.9999999999351e-01, 4.1666666543904e-02,
                                 -1.3888880393551e-03, 2.4798928735996e-05, -2.7173429867525e-07};
-  const double sine = r * polynomial_of(kSine, r * r), cosine = polynomial_of(kCosine, r * r);
-  const bool odd = (bits_of_double(shifted) & 1) != 0;
-  const double tangent = (odd ? -cosine : sine) / (odd ? sine : cosine);
-  return static_cast<float>(std::fabs(x) < 1e6 ? tangent : std::numeric_limits<double>::quiet_NaN());
+  return {r * polynomial_of(kSine, r * r), polynomial_of(kCosine, r * r), bits_of_double(shifted)};
+}
+ACL_INLINE float v_sin_near(float x) {
+  const Turned t = turned(x);
+  const double size = (t.quarters & 1) != 0 ? t.cosine : t.sine;
+  return x == 0.0f ? x : static_cast<float>((t.quarters & 2) != 0 ? -size : size);
+}
+ACL_INLINE float v_cos_near(float x) {
+  const Turned t = turned(x);
+  const double size = (t.quarters & 1) != 0 ? t.sine : t.cosine;
+  return static_cast<float>(((t.quarters + 1) & 2) != 0 ? -size : size);
+}
+// NaN beyond a million.
+ACL_INLINE float v_tan_near(float x) {
+  const Turned t = turned(x);
+  const bool odd = (t.quarters & 1) != 0;
+  const double tangent = (odd ? -t.cosine : t.sine) / (odd ? t.sine : t.cosine);
+  return static_cast<float>(std::fabs(x) < 1e6f ? tangent : std::numeric_limits<double>::quiet_NaN());
 }
 
 // NaN below -32 and at poles.

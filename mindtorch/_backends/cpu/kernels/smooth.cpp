@@ -1,9 +1,12 @@
 // Inner loops of numpy's universal functions: smooth functions of floats that vectorise.
 //
+// Elementary ones are torch's where its formula is public; the others give the nearest float, as those
+// of MKL nearly always do.
 // Coefficients of Bessel functions are those of Cephes (S. L. Moshier, netlib.org/cephes), in the order
 // of torch's operations, so that results have its bits.
 #include <cstring>
 
+#include "loops/elementary.h"
 #include "loops/smooth.h"
 #include "universal.h"
 
@@ -125,6 +128,70 @@ void loop(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
     ACL_IVDEP                                                                        \
     for (intptr_t i = 0; i < n; ++i) out[i] = __VA_ARGS__;                           \
   }
+#define EXACT(NAME, ...)                                                             \
+  ACL_EXACT void NAME(float* out, const float* a, const float* b, intptr_t n) {      \
+    (void)b;                                                                         \
+    ACL_IVDEP                                                                        \
+    for (intptr_t i = 0; i < n; ++i) out[i] = __VA_ARGS__;                           \
+  }
+EXACT(each_exp, exp_nearest(a[i]))
+EXACT(each_expm1, expm1_one(a[i]))
+EXACT(each_exp2, exp2_one(a[i]))
+EXACT(each_log, log_one(a[i]))
+EXACT(each_log1p, log1p_one(a[i]))
+EXACT(each_log2, log2_one(a[i]))
+EXACT(each_log10, log10_one(a[i]))
+EXACT(each_sinh, sinh_one(a[i]))
+EXACT(each_cosh, cosh_one(a[i]))
+EXACT(each_tanh, tanh_one(a[i]))
+BODY(near_sines, v_sin_near(a[i]))
+BODY(near_cosines, v_cos_near(a[i]))
+BODY(near_powers, static_cast<float>(w_exp(static_cast<double>(b[i]) * w_log(a[i]))))
+
+using OfOne = float (*)(float);
+// What vectors give no number for, one by one.
+template <Body NEAR, OfOne FAR>
+void each_angle_function(float* out, const float* a, const float* b, intptr_t n) {
+  NEAR(out, a, b, n);
+  for (intptr_t i = 0; i < n; ++i)
+    if (!(std::fabs(a[i]) < 1e6f)) out[i] = FAR(a[i]);
+}
+float sin_far(float x) { return std::sin(x); }
+float cos_far(float x) { return std::cos(x); }
+void each_power(float* out, const float* a, const float* b, intptr_t n) {
+  constexpr float INFINITE = std::numeric_limits<float>::infinity();
+  near_powers(out, a, b, n);
+  for (intptr_t i = 0; i < n; ++i)
+    if (!(a[i] > 0.0f && a[i] < INFINITE && std::fabs(b[i]) < INFINITE)) out[i] = std::pow(a[i], b[i]);
+}
+
+// Of one exponent in double, which torch's vectors round first and the elements after them do not.
+void powers_of_number(char** args, const intptr_t* sizes, const intptr_t* steps, void* data) {
+  const double exponent = *reinterpret_cast<double*>(args[1]);
+  float rounded = static_cast<float>(exponent);
+  const bool dense = steps[0] == sizeof(float) && steps[1] == 0 && steps[2] == sizeof(float);
+  const intptr_t whole = dense ? sizes[0] / 32 * 32 : 0;
+  char* places[] = {args[0], reinterpret_cast<char*>(&rounded), args[2]};
+  loop<each_power, 2>(places, &whole, steps, data);
+  for (intptr_t i = whole; i < sizes[0]; ++i)
+    *reinterpret_cast<float*>(args[2] + i * steps[2]) = static_cast<float>(
+        std::pow(static_cast<double>(*reinterpret_cast<float*>(args[0] + i * steps[0])),
+                 *reinterpret_cast<double*>(args[1] + i * steps[1])));
+}
+
+// torch computes what is left of two vectors of 16 elements, and what does not lie densely, by the C library.
+template <Body VECTORS, OfOne REST>
+void with_rest(char** args, const intptr_t* sizes, const intptr_t* steps, void* data) {
+  const bool dense = steps[0] == sizeof(float) && steps[1] == sizeof(float);
+  const intptr_t whole = dense ? sizes[0] / 32 * 32 : 0;
+  loop<VECTORS, 1>(args, &whole, steps, data);
+  for (intptr_t i = whole; i < sizes[0]; ++i)
+    *reinterpret_cast<float*>(args[1] + i * steps[1]) = REST(*reinterpret_cast<float*>(args[0] + i * steps[0]));
+}
+float exp2_rest(float x) { return std::exp2(x); }
+float sinh_rest(float x) { return std::sinh(x); }
+float cosh_rest(float x) { return std::cosh(x); }
+
 BODY(each_i0, bessel<0, false>(a[i]))
 BODY(each_i0e, bessel<0, true>(a[i]))
 BODY(each_i1, bessel<1, false>(a[i]))
@@ -142,7 +209,22 @@ BODY(each_nextafter, next_after(a[i], b[i]))
 
 #define UNARY(NAME, BODY) {NAME, nullptr, 1, 1, 1, {11, 11}, {loop<BODY, 1>}}
 #define BINARY(NAME, BODY) {NAME, nullptr, 2, 1, 1, {11, 11, 11}, {loop<BODY, 2>}}
+#define RESTED(NAME, BODY, REST) {NAME, nullptr, 1, 1, 1, {11, 11}, {with_rest<BODY, REST>}}
 extern const Universal SMOOTH[] = {
+    UNARY("exp", each_exp),
+    UNARY("expm1", each_expm1),
+    RESTED("exp2", each_exp2, exp2_rest),
+    UNARY("log", each_log),
+    UNARY("log1p", each_log1p),
+    UNARY("log2", each_log2),
+    UNARY("log10", each_log10),
+    RESTED("sinh", each_sinh, sinh_rest),
+    RESTED("cosh", each_cosh, cosh_rest),
+    UNARY("tanh", each_tanh),
+    UNARY("sin", (each_angle_function<near_sines, sin_far>)),
+    UNARY("cos", (each_angle_function<near_cosines, cos_far>)),
+    BINARY("power", each_power),
+    {"power_of_number", nullptr, 2, 1, 1, {11, 12, 11}, {powers_of_number}},
     UNARY("special_i0", each_i0),
     UNARY("special_i0e", each_i0e),
     UNARY("special_i1", each_i1),
