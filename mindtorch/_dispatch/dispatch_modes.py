@@ -91,9 +91,9 @@ class Watched:
             result = in_parts(self._op, args)
         finally:
             LOCAL.exclude = excluded
-        return (
-            ask_operator(*operator_call(self._op, "", args)) if result is NotImplemented else result
-        )
+        if result is NotImplemented:
+            result = ask_operator(*operator_call(self._op, "", args))
+        return tuple(result) if result.__class__ is list else result  # as rows have several
 
 
 class WatchedInplace(Watched):

@@ -18,6 +18,7 @@ from .._dispatch.builtins import METHODS, NN, method, public
 from .._dispatch.overloads import entry_of
 from .._dispatch.overrides import PUBLISHED, asking_by_name, seen_by_modes
 from .._tensor.slots import TensorSlots
+from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import REFUSING
 from ..ops.spec import OPS, SPACES, Op, aten
@@ -119,6 +120,9 @@ def _publish_operator(symbol: str, op: Op) -> None:
     if symbol not in NOT_INPLACE and op.writes.inplace:
         name = f"__i{symbol}__"
         setattr(Tensor, name, LazyMethod(name, op, "augmented"))
+
+
+DOOR["published"] = FUNCTIONS.get
 
 
 def function(name: str) -> Callable[..., Any]:

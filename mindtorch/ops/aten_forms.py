@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from .._tensor import dtype as dt
@@ -85,6 +86,110 @@ def _with_logits(
     return aten.binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction)
 
 
+# What a loss's arguments are called in torch's operator, by the row's name for each.
+_LOSSES = {
+    "cosine_embedding_loss": "input1 input2 target margin reduction",
+    "ctc_loss": "log_probs targets input_lengths target_lengths blank reduction zero_infinity",
+    "hinge_embedding_loss": "input target margin reduction",
+    "kl_div": "input target reduction log_target",
+    "l1_loss": "input target reduction",
+    "margin_ranking_loss": "input1 input2 target margin reduction",
+    "multi_margin_loss": "input target p margin weight reduction",
+    "multilabel_margin_loss": "input target reduction",
+    "nll_loss": "input target weight reduction ignore_index",
+    "poisson_nll_loss": "input target log_input full eps reduction",
+    "triplet_margin_loss": "anchor positive negative margin p eps swap reduction",
+}
+
+
+def _loss(name: str, arguments: str) -> Callable[..., Any]:
+    """A loss whose operator takes a number for what is made of its elements."""
+    names = arguments.split()
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        values = dict(zip(names, args, strict=False)) | kwargs
+        if "self" in values:
+            values["input"] = values.pop("self")
+        reduction = values.pop("reduction", 1)
+        values["reduction"] = reduction if isinstance(reduction, str) else _REDUCTIONS[reduction]
+        if name == "kl_div" and values["reduction"] == "mean":  # by elements, of which it warns
+            values["reduction"] = "none"
+            return aten.mean(aten.kl_div(**values))
+        return getattr(aten, name)(**values)
+
+    return run
+
+
+def _embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False,
+    mode: int = 0, sparse: bool = False, per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The bags; the bag of each index and how many each has, unless they are summed."""
+    word = ("sum", "mean", "max")[mode]
+    bags = aten.embedding_bag(
+        indices, weight, offsets, None, 2.0, scale_grad_by_freq, word, sparse, per_sample_weights,
+        include_last_offset, padding_idx,
+    )  # fmt: skip
+    if mode == 0:
+        counts = aten.zeros_like(offsets)
+        return bags, aten.zeros((0,), dtype=offsets.dtype, device=offsets.device), counts, counts
+    starts = offsets[:-1] if include_last_offset else offsets
+    ends = aten.cat([starts[1:], aten.zeros_like(starts[:1]) + indices.numel()])
+    sizes = ends - starts
+    bag_of = aten.repeat_interleave(aten.zeros_like(starts).add_(1).cumsum(0) - 1, sizes)
+    return bags, bag_of, sizes, sizes
+
+
+def _upsample(dims: int, mode: str) -> Callable[..., Any]:
+    """Nearest elements in `dims` dimensions of space: a size, and scales where they are given."""
+
+    def run(input: Tensor, output_size: Sizes | None = None, *scales: Any) -> Any:
+        factors = scales[0] if len(scales) == 1 and isinstance(scales[0], list | tuple) else scales
+        if output_size is None or (len(factors) == dims and None not in factors):
+            return aten.interpolate(input, None, tuple(map(float, factors)), mode)
+        return aten.interpolate(input, tuple(output_size), None, mode)
+
+    return run
+
+
+def _unique2(
+    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[Tensor, ...]:
+    """Different elements, where each is, and how often; what is not asked for is empty."""
+    values, inverse, counts = aten.unique(self, sorted, True, True)
+    empty = aten.zeros((0,), dtype=dt.int64, device=self.device)
+    return (
+        values,
+        inverse if return_inverse or return_counts else empty,
+        counts if return_counts else empty,
+    )
+
+
+def _unpool(dims: int) -> Callable[..., Any]:
+    def run(self: Tensor, indices: Tensor, output_size: Sizes, *_: Sizes) -> Tensor:
+        """Each element at its place in planes of `output_size`, zeros elsewhere."""
+        lead = self.shape[:-dims]
+        plane = aten.zeros((*lead, prod(output_size)), dtype=self.dtype, device=self.device)
+        places = indices.reshape((*lead, -1))
+        flat: Tensor = plane.scatter(-1, places, self.reshape((*lead, -1)))
+        return flat.view((*lead, *output_size))
+
+    return run
+
+
+def _consecutive(
+    self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None
+) -> tuple[Tensor, ...]:
+    values, inverse, counts = aten.unique_consecutive(self, True, True, dim)
+    empty = aten.zeros((0,), dtype=dt.int64, device=self.device)
+    every = dim is not None
+    return (
+        values, inverse if return_inverse or every else empty,
+        counts if return_counts or every else empty,
+    )  # fmt: skip
+
+
 def _convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
     dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
@@ -119,9 +224,8 @@ def _assert_scalar(self: object, assert_msg: str) -> None:
         raise RuntimeError(assert_msg)
 
 
-def _sym_size(self: Tensor, dim: int) -> int:
-    size: int = self.shape[dim]
-    return size
+def _sym_size(self: Tensor, dim: int | None = None) -> int | list[int]:
+    return list(self.shape) if dim is None else self.shape[dim]
 
 
 def _assert_tensor_metadata(a: Tensor, *_: object, **expected: object) -> None:
@@ -169,8 +273,11 @@ def _flash_attention(
     return result, aten.logsumexp(scores, -1)
 
 
-def _factored(self: Tensor) -> tuple[Tensor, Tensor]:
-    """LU and pivots of matrices that may be singular."""
+def _factored(self: Tensor, determinant: bool = False) -> tuple[Tensor, Tensor]:
+    """LU and pivots of matrices that may be singular; for a determinant, as torch has them, of
+    real matrices by rows the transposed one's."""
+    if determinant and self.is_contiguous() and not self.is_complex():
+        self = self.mT
     factors, pivots, _ = aten.linalg_lu_factor_ex(self)
     return factors, pivots
 
@@ -216,6 +323,30 @@ def _new(name: str) -> Callable[..., Any]:
 
 
 FORMS: dict[str, Callable[..., Any]] = {
+    **{name: _loss(name, arguments) for name, arguments in _LOSSES.items()},
+    **{
+        f"{start}{dims}d": _upsample(dims, mode)
+        for start, mode in (("upsample_nearest", "nearest"),
+                            ("_upsample_nearest_exact", "nearest-exact"))
+        for dims in (1, 2, 3)
+    },
+    "embedding_bag": _embedding_bag, "_unique2": _unique2,
+    "unique_dim": lambda self, dim, sorted=True, return_inverse=False, return_counts=False: (
+        aten.unique(self, sorted, True, True, dim)
+    ),
+    "is_same_size": lambda self, other: self.shape == other.shape,
+    "size": lambda self, dim=None: list(self.shape) if dim is None else self.shape[dim],
+    "sym_numel": lambda self: self.numel(),
+    "sym_storage_offset": lambda self: self.storage_offset(),
+    "sym_stride": lambda self, dim=None: list(self.stride()) if dim is None else self.stride(dim),
+    "stride": lambda self, dim=None: list(self.stride()) if dim is None else self.stride(dim),
+    "elu_backward": lambda grad_output, alpha, scale, input_scale, is_result, self_or_result: (
+        aten.elu_backward(grad_output, self_or_result, alpha, scale, input_scale)
+    ),
+    "leaky_relu_backward": lambda grad_output, self, negative_slope, self_is_result: (
+        aten.leaky_relu_backward(grad_output, self, negative_slope)
+    ),
+    "_cdist_forward": lambda x1, x2, p, compute_mode=None: aten._cdist_forward(x1, x2, p),
     "_adaptive_avg_pool2d": lambda self, size: aten.adaptive_avg_pool2d(self, tuple(size)),
     "_assert_tensor_metadata": _assert_tensor_metadata, "_to_copy": _to_copy,
     "_native_batch_norm_legit_functional": _legit_functional,
@@ -229,7 +360,18 @@ FORMS: dict[str, Callable[..., Any]] = {
     "cross_entropy_loss": _cross_entropy_loss, "detach_": _same, "group_norm": _group_norm,
     "layer_norm": _layer_norm, "lift_fresh_copy": lambda self: aten.clone(self),
     "lift_fresh": _same, "_local_scalar_dense": lambda self: self.item(),
-    "native_layer_norm_backward": lambda *args: aten._layer_norm_backward(*args),
+    "native_layer_norm_backward": lambda *args: tuple(
+        grad if wants else None
+        for grad, wants in zip(aten._layer_norm_backward(*args), args[-1], strict=True)
+    ),
+    "scatter_": lambda self, *args, **kwargs: self.scatter_(*args, **kwargs),
+    "resize_": lambda self, size, memory_format=None: self.resize_(tuple(size)),
+    "resize_as_": lambda self, the_template, memory_format=None: self.resize_as_(the_template),
+    "tril_indices": _plain("tril_indices"), "triu_indices": _plain("triu_indices"),
+    **{f"max_unpool{dims}d": _unpool(dims) for dims in (2, 3)},
+    "unique_consecutive": lambda self, return_inverse=False, return_counts=False, dim=None: (
+        _consecutive(self, return_inverse, return_counts, dim)
+    ),
     "native_group_norm_backward": lambda *args: aten._group_norm_backward(*args),
     "select_backward": _select_backward, "slice_backward": _slice_backward,
     "_is_all_true": lambda self: aten.all(self),
@@ -243,8 +385,8 @@ FORMS: dict[str, Callable[..., Any]] = {
     "detach": lambda self: self.detach(),
     "_scaled_dot_product_flash_attention_for_cpu": _flash_attention,
     "_linalg_check_errors": _check_errors, "_linalg_solve_ex": _solve_ex, "_linalg_svd": _svd,
-    "_linalg_det": lambda self: (aten.linalg_det(self), *_factored(self)),
-    "_linalg_slogdet": lambda self: (*aten.linalg_slogdet(self), *_factored(self)),
+    "_linalg_det": lambda self: (aten.linalg_det(self), *_factored(self, True)),
+    "_linalg_slogdet": lambda self: (*aten.linalg_slogdet(self), *_factored(self, True)),
     "_linalg_eigh": lambda self, half="L", _=True: tuple(aten.linalg_eigh(self, half)),
     "log_sigmoid_forward": lambda self: (aten.log_sigmoid(self), aten.exp(-aten.abs(self))),
 }  # fmt: skip

@@ -17,7 +17,7 @@ from .._tensor.loading import load
 from .._tensor.subclass import DOOR
 from .._tensor.text_files import text_beside
 from .function_schema import FunctionSchema, function_schema
-from .spec import OPS, aten
+from .spec import OPS, aten, overloads
 
 Tag = Enum(
     "Tag",
@@ -245,11 +245,28 @@ def _aten(name: str) -> Callable[..., Any] | None:
         return FORMS[name]
     plain = name.removesuffix("_")
     try:
+        if name.startswith("_foreach_") and plain != name:
+            write = DOOR["published"](name)
+            return None if write is None else _giving_none(write)
         if plain != name and plain in OPS:
             return lambda self, *args, **kwargs: getattr(self, name)(*args, **kwargs)
-        return getattr(aten, name)
+        run = getattr(aten, name)
+        row = next((op for op in overloads(name)), None)
+        return run if row is None or row.text[-2:] != "[]" else _listing(run)
     except AttributeError:
         return None
+
+
+def _giving_none(run: Callable[..., Any]) -> Callable[..., None]:
+    def write(*args: Any, **kwargs: Any) -> None:
+        run(*args, **kwargs)
+
+    return write
+
+
+def _listing(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A row of several tensors, as torch's operators give them: a list."""
+    return lambda *args, **kwargs: list(run(*args, **kwargs))
 
 
 # Schemas of the operators that torch.library defines, by `namespace::name.overload`.

@@ -302,3 +302,38 @@ def test_the_older_form_of_impl_and_autocast_are_torchs():
         return t.ops.impl_older.twice(t.ones(2)).tolist(), [str(k) for k in kinds]
 
     agree(run)
+
+
+OF_ATEN = """
+l1_loss(x, y, 2); nll_loss(x, i, None, 2); kl_div(x, y, 2); kl_div(x, y)
+kl_div(x, y, 0, log_target=True); poisson_nll_loss(x, y, True, False, 1e-8, 2)
+hinge_embedding_loss(x, s, 1.0, 2); _unique2(i, True, True); margin_ranking_loss(x, y, s, 0.0, 2)
+cosine_embedding_loss(x, y, s[0], 0.0, 2); multi_margin_loss(x, i)
+triplet_margin_loss(x, y, s, 1.0, 2.0, 1e-6, False, 2); multi_margin_loss(x, i, 1, 1, None, 2)
+multilabel_margin_loss(x, z, 2)
+ctc_loss(x[:, None].log_softmax(2), z[:1, :1] + 1, i[3:], i[1:2], 0, 2)
+embedding_bag(x, i, i[:3:2], False, 1); embedding_bag(x, i, i[:3:2])
+upsample_nearest2d(x[None, None], [8, 6]); upsample_nearest1d(x[None], [8], 2.0)
+_upsample_nearest_exact1d(x[None], [6]); split(x, 2); unbind(x); split_with_sizes(x, [1, 3])
+_foreach_add([x, y], 1); _foreach_mul_([x.clone()], 2.0); is_same_size(x, y); size(x); sym_size(x)
+sym_size.int(x, 0); sym_numel(x); sym_stride(x); unique_dim(x, 0); _cdist_forward(x, y, 2.0, None)
+elu_backward(x, 1.0, 1.0, 1.0, False, y); leaky_relu_backward(x, y, 0.1, False)
+_linalg_det(x + s.tril()); _linalg_slogdet(x + s.tril()); unique_consecutive(i)
+unique_consecutive(i, True); max_unpool2d(x[None], z[None], [4, 5])
+native_layer_norm_backward(x, y, [4], m, m, None, None, [True, False, False])
+scatter_.value(x.clone(), 1, z[:, :1], 1.0); resize_(x.clone(), [2, 2])
+tril_indices(2, 2, pin_memory=False)
+""".replace("\n", ";").split(";")  # fmt: skip
+
+
+@pytest.mark.parametrize("call", [c.strip() for c in OF_ATEN if c.strip()])
+@pytest.mark.filterwarnings("ignore")
+def test_operators_of_aten_take_and_give_what_torchs_do(call):
+    def run(t):
+        rows = t.arange(16.0).reshape(4, 4)
+        scope = {"x": (rows * 0.7).sin(), "y": (rows * 1.3).cos().abs(), "s": t.ones(4, 4)}
+        scope |= {"m": t.ones(4, 1), "i": t.tensor([0, 1, 2, 3])}
+        scope |= {"z": t.zeros(4, 4, dtype=t.int64), "a": t.ops.aten}
+        return repr(eval(f"a.{call}", scope))
+
+    agree(run)
