@@ -18,15 +18,9 @@ from .search import ENVIRONMENT, Step, bundled_simulator, search
 from .vendors import Vendor
 
 __all__ = [
-    "DeclarationsUnknownError",
-    "Install",
-    "InstallNotFoundError",
-    "catalog_version",
-    "declarations",
-    "declarations_with",
-    "find_install",
-    "find_installs",
-]
+    "DeclarationsUnknownError", "Install", "InstallNotFoundError", "catalog_version",
+    "declarations", "declarations_with", "find_install", "find_installs",
+]  # fmt: skip
 
 
 class InstallNotFoundError(BindingError, FileNotFoundError):

@@ -58,23 +58,9 @@ lib.mt_heed(
 )
 
 __all__ = [
-    "SESSION",
-    "Block",
-    "Memory",
-    "Operator",
-    "View",
-    "address_of",
-    "allocate",
-    "ffi",
-    "launch",
-    "launch_into",
-    "launch_many",
-    "lib",
-    "operands",
-    "text_of",
-    "throw",
-    "vary_lanes",
-]
+    "SESSION", "Block", "Memory", "Operator", "View", "address_of", "allocate", "ffi", "launch",
+    "launch_into", "launch_many", "lib", "operands", "text_of", "throw", "vary_lanes",
+]  # fmt: skip
 
 # The session's number as mt_session gives it, without a call: the runtime keeps it.
 SESSION: Final = [0]

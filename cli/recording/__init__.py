@@ -7,13 +7,6 @@ from .reader import open_recording as open
 from .values import Array, Call, Captured, LaunchGroup, RecordedScalar, RecordedTensor, Unknown
 
 __all__ = [
-    "Array",
-    "Call",
-    "Captured",
-    "LaunchGroup",
-    "RecordedScalar",
-    "RecordedTensor",
-    "Recording",
-    "Unknown",
-    "open",
-]
+    "Array", "Call", "Captured", "LaunchGroup", "RecordedScalar", "RecordedTensor", "Recording",
+    "Unknown", "open",
+]  # fmt: skip

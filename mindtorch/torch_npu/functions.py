@@ -13,27 +13,10 @@ from .._tensor.tensor import Tensor
 from ..nn import functional
 
 __all__ = [
-    "npu_apply_adam_w",
-    "npu_bmmV2",
-    "npu_broadcast",
-    "npu_confusion_transpose",
-    "npu_dtype_cast",
-    "npu_gelu",
-    "npu_layer_norm_eval",
-    "npu_linear",
-    "npu_max",
-    "npu_min",
-    "npu_mish",
-    "npu_one_hot",
-    "npu_pad",
-    "npu_prefetch",
-    "npu_reshape",
-    "npu_scaled_masked_softmax",
-    "npu_silu",
-    "npu_silu_",
-    "npu_slice",
-    "npu_sort_v2",
-    "npu_transpose",
+    "npu_apply_adam_w", "npu_bmmV2", "npu_broadcast", "npu_confusion_transpose", "npu_dtype_cast",
+    "npu_gelu", "npu_layer_norm_eval", "npu_linear", "npu_max", "npu_min", "npu_mish",
+    "npu_one_hot", "npu_pad", "npu_prefetch", "npu_reshape", "npu_scaled_masked_softmax",
+    "npu_silu", "npu_silu_", "npu_slice", "npu_sort_v2", "npu_transpose",
     "npu_transpose_batchmatmul",
 ]  # fmt: skip
 

@@ -37,17 +37,12 @@ from ._state_dict import StateDict, _IncompatibleKeys
 from ._traversal import Traversal
 
 __all__ = [
-    "Module",
-    "_IncompatibleKeys",
-    "register_module_backward_hook",
-    "register_module_buffer_registration_hook",
-    "register_module_forward_hook",
-    "register_module_forward_pre_hook",
-    "register_module_full_backward_hook",
-    "register_module_full_backward_pre_hook",
-    "register_module_module_registration_hook",
+    "Module", "_IncompatibleKeys", "register_module_backward_hook",
+    "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
-]
+]  # fmt: skip
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _FORWARD_PRE, _FORWARD, _BACKWARD_PRE, _BACKWARD = GLOBAL_CALL_HOOKS

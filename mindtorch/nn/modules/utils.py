@@ -13,15 +13,9 @@ from ...ops.sizes import (
 )
 
 __all__ = [
-    "_list_with_default",
-    "_ntuple",
-    "_pair",
-    "_quadruple",
-    "_reverse_repeat_tuple",
-    "_single",
-    "_triple",
-    "consume_prefix_in_state_dict_if_present",
-]
+    "_list_with_default", "_ntuple", "_pair", "_quadruple", "_reverse_repeat_tuple", "_single",
+    "_triple", "consume_prefix_in_state_dict_if_present",
+]  # fmt: skip
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:

@@ -18,14 +18,10 @@ from ..modules.module import Module
 from ..parameter import Parameter
 
 __all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "transfer_parametrizations_and_params",
+    "ParametrizationList", "cached", "is_parametrized", "register_parametrization",
+    "remove_parametrizations", "transfer_parametrizations_and_params",
     "type_before_parametrizations",
-]
+]  # fmt: skip
 
 _cache_depth = 0
 _cache: dict[tuple[int, str], Any] = {}
