@@ -21,6 +21,8 @@ _SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
 class MultiheadAttention(Module):
     """Attention of query `[L, N, E]` over key and value `[S, N, E]`; `batch_first` puts N first."""
 
+    __module__ = "mindtorch.nn.modules.activation"
+
     in_proj_weight: Parameter | None
     in_proj_bias: Parameter | None
     bias_k: Parameter | None

@@ -35,6 +35,8 @@ def _described(key: int | str, value: Tensor | int, of: Callable[..., Any]) -> s
 class ParameterList(Module):
     """A list whose tensors are registered parameters."""
 
+    __module__ = "mindtorch.nn.modules.container"
+
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self._size = 0
@@ -104,6 +106,8 @@ def _line(text: str) -> str:
 
 class ParameterDict(Module):
     """A dict whose tensors are registered parameters, in insertion order."""
+
+    __module__ = "mindtorch.nn.modules.container"
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

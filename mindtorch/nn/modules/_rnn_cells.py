@@ -20,6 +20,8 @@ from .module import Module
 class RNNCellBase(Module):
     """Weights of one step: `[gates · hidden, input]` and `[gates · hidden, hidden]`."""
 
+    __module__ = "mindtorch.nn.modules.rnn"
+
     def __init__(
         self,
         input_size: int,
@@ -103,6 +105,8 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """h' = tanh(W x + U h), or relu."""
 
+    __module__ = "mindtorch.nn.modules.rnn"
+
     def __init__(
         self,
         input_size: int,
@@ -124,6 +128,8 @@ class RNNCell(RNNCellBase):
 
 class LSTMCell(RNNCellBase):
     """(h, c) → (h', c')."""
+
+    __module__ = "mindtorch.nn.modules.rnn"
 
     def __init__(
         self,
@@ -148,6 +154,8 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """h → h' through reset and update gates."""
+
+    __module__ = "mindtorch.nn.modules.rnn"
 
     def __init__(
         self,

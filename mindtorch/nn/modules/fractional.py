@@ -57,10 +57,14 @@ class _FractionalMaxPool(Module):
 class FractionalMaxPool2d(_FractionalMaxPool):
     """Largest of each window of `[N, C, H, W]`."""
 
+    __module__ = "mindtorch.nn.modules.pooling"
+
     _n = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
     """Largest of each window of `[N, C, D, H, W]`."""
+
+    __module__ = "mindtorch.nn.modules.pooling"
 
     _n = 3

@@ -40,6 +40,8 @@ class PixelUnshuffle(Module):
 class ChannelShuffle(Module):
     """`[N, g · C / g, *]` with the two channel dims swapped."""
 
+    __module__ = "mindtorch.nn.modules.channelshuffle"
+
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups

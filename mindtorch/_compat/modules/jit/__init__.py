@@ -16,6 +16,7 @@ from typing import Final as Final
 
 import mindtorch
 from mindtorch._compat.refusals import refused
+from mindtorch._compat.torchscript.compiler import check_function, check_module
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.futures import Future
 from mindtorch.nn.modules.module import Module
@@ -87,6 +88,7 @@ def script(obj: object, *_: object, **__: object) -> object:
         return obj
     if builtins.isinstance(obj, Module):
         _refuse_without_text(obj.forward)
+        check_module(obj)
         return wrapped(obj, RecursiveScriptModule, RecursiveScriptModule)
     if builtins.isinstance(obj, type | dict | list | tuple) or hasattr(obj, "_torch_script_marker"):
         return obj
@@ -100,10 +102,39 @@ def script(obj: object, *_: object, **__: object) -> object:
         raise RuntimeError(
             f"Expected a single top-level function: {code.co_filename}:{code.co_firstlineno}"
         )
+    check_function(obj)
     return ScriptFunction(obj)
 
 
-ignore = unused = export = script_if_tracing = _script_if_tracing = interface = _same
+def export(fn: T) -> T:
+    """`fn`, which scripting a module compiles though nothing calls it."""
+    return _marked(fn, "export (compile this function even if nothing calls it)")
+
+
+def _marked(fn: T, words: str) -> T:
+    fn.__dict__["_torchscript_modifier"] = words
+    return fn
+
+
+def unused(fn: T) -> T:
+    """`fn`, whose call in compiled code raises."""
+    if not builtins.isinstance(fn, property):
+        _marked(fn, "unused (ignored and replaced with raising of an exception)")
+    return fn
+
+
+def ignore(drop: Any = False, **_: object) -> Any:
+    """A function that compiled code leaves to Python; with `drop=True` its call raises."""
+    if callable(drop):
+        return _left_to_python(drop)
+    return unused if drop else _left_to_python
+
+
+def _left_to_python(fn: T) -> T:
+    return _marked(fn, "ignore (leave as a call to Python, cannot be torch.jit.save'd)")
+
+
+script_if_tracing = _script_if_tracing = interface = _same
 
 
 script_method = _same

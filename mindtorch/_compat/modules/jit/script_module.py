@@ -10,15 +10,25 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import Any, NamedTuple, NoReturn, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
+from mindtorch._compat.torchscript.classes import methods_of, module_type
+from mindtorch._compat.torchscript.compiler import compiled
+from mindtorch._compat.torchscript.errors import at_boundary
+from mindtorch._compat.torchscript.unit import LoweredFunction
+from mindtorch._compat.torchscript.views import (
+    ConstMap,
+    GraphView,
+    code_of,
+    code_with_constants_of,
+    graph_of,
+    inlined_graph_of,
+)
 from mindtorch.nn.modules.module import Module
 from mindtorch.ops.function_schema import float_text
 
 from . import state
 from .decisions import Decisions, call
-
-_WHY = "mindtorch runs scripted code as Python: there is no {} to show"
 
 
 class ScriptModule(Module):
@@ -39,20 +49,31 @@ class ScriptModule(Module):
 
         save(self, f, **kwargs)
 
-    def _refuse(self, name: str) -> NoReturn:
-        raise NotImplementedError(f"torch.jit.ScriptModule.{name}: " + _WHY.format(name))
+    def _lowered(self, name: str) -> LoweredFunction:
+        function = at_boundary(lambda: module_type(self).method(name))
+        if function is None:
+            raise AttributeError(f"Method '{name}' is not defined.")
+        return function
 
     @property
     def code(self) -> str:
-        """Refused: nothing is compiled."""
-        self._refuse("code")
+        """The text of the lowered `forward`."""
+        return code_of(self._lowered("forward"))
 
     @property
-    def graph(self) -> object:
-        """Refused: nothing is compiled."""
-        self._refuse("graph")
+    def graph(self) -> GraphView:
+        """The graph of `forward`."""
+        return graph_of(self._lowered("forward"))
 
-    inlined_graph = graph
+    @property
+    def inlined_graph(self) -> GraphView:
+        """The graph of `forward`, with those that it calls put in."""
+        return inlined_graph_of(self._lowered("forward"))
+
+    @property
+    def code_with_constants(self) -> tuple[str, ConstMap]:
+        """The text of `forward`, and the tensors that it names."""
+        return code_with_constants_of(self._lowered("forward"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded, (type(self).__name__, self.original_class, dict(self.__dict__))
@@ -87,9 +108,70 @@ class TopLevelTracedModule(TracedModule):
         return replayed(self.__dict__["_frozen"], self.__dict__["_decisions"], args, kwargs)
 
 
+class ScriptMethod:
+    """A method of a scripted module, bound to it, with its lowered form."""
+
+    def __init__(self, owner: Module, function: Callable[..., Any]):
+        update_wrapper(self, function)
+        self.owner, self._function, self.name = owner, function, function.__name__
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return self._function(self.owner, *args, **kwargs)
+
+    @property
+    def _lowered(self) -> LoweredFunction:
+        function = at_boundary(lambda: module_type(self.owner).method(self.name))
+        if function is None:
+            raise AttributeError(f"Method '{self.name}' is not defined.")
+        return function
+
+    @property
+    def schema(self) -> ScriptDeclaration:
+        """The declaration."""
+        return self._lowered.schema
+
+    @property
+    def code(self) -> str:
+        """The text of the lowered method."""
+        return code_of(self._lowered)
+
+    @property
+    def graph(self) -> GraphView:
+        """The method's graph."""
+        return graph_of(self._lowered)
+
+    @property
+    def inlined_graph(self) -> GraphView:
+        """The method's graph, with those that it calls put in."""
+        return inlined_graph_of(self._lowered)
+
+    @property
+    def code_with_constants(self) -> tuple[str, ConstMap]:
+        """The text of the method, and the tensors that it names."""
+        return code_with_constants_of(self._lowered)
+
+    def __repr__(self) -> str:
+        return f"<torch.ScriptMethod object at {id(self):#x}>"
+
+
+ScriptMethod.__module__ = "torch"
+
+
+class _Bound:
+    """Gives a scripted module's method with its lowered form."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+    def __get__(self, owner: Module | None, cls: type) -> object:
+        return self.function if owner is None else ScriptMethod(owner, self.function)
+
+
 def _class(base: type[ScriptModule], original: type[Module]) -> type[ScriptModule]:
-    names = {"__module__": base.__module__, "original_class": original,
-             "original_name": original.__name__}  # fmt: skip
+    names: dict[str, object] = {"__module__": base.__module__, "original_class": original,
+                                "original_name": original.__name__}  # fmt: skip
+    if issubclass(base, RecursiveScriptModule):
+        names.update({n: _Bound(f) for n, f in methods_of(original).items() if n[:2] != "__"})
     return type(base.__name__, (base, original), names)
 
 
@@ -210,16 +292,33 @@ class ScriptFunction:
         return f"{self.name}({', '.join(parts)}) -> {result}"
 
     @property
-    def code(self) -> str:
-        """Refused: nothing is compiled."""
-        raise NotImplementedError("torch.jit.ScriptFunction.code: " + _WHY.format("code"))
+    def _lowered(self) -> LoweredFunction:
+        return at_boundary(lambda: compiled(self._function))
 
     @property
-    def graph(self) -> object:
-        """Refused: nothing is compiled."""
-        raise NotImplementedError("torch.jit.ScriptFunction.graph: " + _WHY.format("graph"))
+    def code(self) -> str:
+        """The text of the lowered function."""
+        return code_of(self._lowered)
 
-    inlined_graph = graph
+    @property
+    def graph(self) -> GraphView:
+        """The function's graph."""
+        return graph_of(self._lowered)
+
+    @property
+    def inlined_graph(self) -> GraphView:
+        """The function's graph, with those that it calls put in."""
+        return inlined_graph_of(self._lowered)
+
+    @property
+    def code_with_constants(self) -> tuple[str, ConstMap]:
+        """The text of the function, and the tensors that it names."""
+        return code_with_constants_of(self._lowered)
+
+    @property
+    def qualified_name(self) -> str:
+        """The name by which compiled code calls it."""
+        return self._lowered.qualified
 
     def save(self, f: Any, **kwargs: Mapping[str, object] | None) -> None:
         """torch.jit.save of this function."""

@@ -1,0 +1,99 @@
+"""Owns the names of what is compiled: functions and types, and numbers where two have one name."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .graph import Graph
+from .kinds import ScriptType
+from .schemas import ScriptDeclaration
+
+_NAMES_IN_USE: set[str] = set()
+_NUMBERS = itertools.count()
+
+
+def module_path(module: str) -> str:
+    """The name of a module of Python in the language's own."""
+    if module == "__main__":
+        return "__torch__"
+    if module.split(".")[0] == "mindtorch":
+        module = ".".join(["torch", *module.split(".")[1:]])
+    return f"__torch__.{module}"
+
+
+def unique_name(name: str) -> str:
+    """`name`, which is taken from then on, with a number where it was taken before."""
+    head, _, last = name.rpartition(".")
+    while name in _NAMES_IN_USE:
+        name = f"{head}.___torch_mangle_{next(_NUMBERS)}.{last}"
+    _NAMES_IN_USE.add(name)
+    return name
+
+
+@dataclass
+class LoweredFunction:
+    """A function with a declaration; its graph is there where its source is."""
+
+    name: str
+    qualified: str
+    schema: ScriptDeclaration
+    graph: Graph | None = None
+
+
+@dataclass(eq=False)
+class ClassType:
+    """A class of the language: attributes with types, constants, methods."""
+
+    qualified: str
+    kind: ScriptType
+    source: Any = None
+    attributes: dict[str, ScriptType] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    modules: dict[str, ClassType] = field(default_factory=dict)
+    methods: dict[str, Callable[[], LoweredFunction]] = field(default_factory=dict)
+    is_module: bool = False
+    parameters: frozenset[str] = frozenset()
+    example: Any = None
+    compiled: dict[str, LoweredFunction] = field(default_factory=dict)
+
+    def ignored(self, name: str) -> tuple[ScriptDeclaration, bool] | None:
+        """The declaration of a method that stays Python's, and whether it may not be called."""
+        function = getattr(self.source, name, None)
+        modifier = modifier_of(function) if function is not None else ""
+        if function is None or modifier not in ("ignore", "unused"):
+            return None
+        return HOOKS.declaration(function, self), modifier == "unused"
+
+    def method(self, name: str) -> LoweredFunction | None:
+        """A method, compiled when it is first asked for."""
+        if name not in self.compiled and name in self.methods:
+            self.compiled[name] = self.methods[name]()
+        return self.compiled.get(name)
+
+
+CLASSES: dict[str, ClassType] = {}  # by qualified name
+
+
+def class_of(kind: ScriptType) -> ClassType | None:
+    """The class that a type names."""
+    return CLASSES.get(kind.name) if kind.kind == "Class" else None
+
+
+def modifier_of(function: Callable[..., Any]) -> str:
+    """`ignore`, `unused` or `export`, by the function's decorator."""
+    return str(getattr(function, "_torchscript_modifier", "")).partition(" ")[0]
+
+
+class Hooks:
+    """What the compiler, which is above all of this, does for it."""
+
+    declaration: Callable[[Callable[..., Any], ClassType | None], ScriptDeclaration]
+    compile_function: Callable[[Callable[..., Any], ClassType | None], LoweredFunction]
+    function_of: Callable[[object], object]
+    class_type: Callable[[type], ClassType]
+
+
+HOOKS = Hooks()
