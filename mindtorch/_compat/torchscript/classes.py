@@ -41,6 +41,8 @@ def class_type(cls: type) -> ClassType:
     """The type of a scripted class, whose attributes are those that `__init__` writes."""
     if cls in _OF_PYTHON:
         return _OF_PYTHON[cls]
+    if "_torchscript_interface" in vars(cls):
+        return _interface_type(cls)
     if not any("__init__" in vars(c) for c in cls.__mro__[:-1]):
         raise NotLowered(f"Unknown type name '{cls.__name__}'")
     name = unique_name(f"{module_path(cls.__module__)}.{cls.__qualname__.rpartition('.')[2]}")
@@ -50,6 +52,55 @@ def class_type(cls: type) -> ClassType:
         known.methods[method] = _compiler(known, function)
     known.method("__init__")
     return known
+
+
+def _interface_type(cls: type) -> ClassType:
+    """The type of an interface: the declarations of what its class defines."""
+    name = unique_name(f"{module_path(cls.__module__)}.{cls.__name__}")
+    kind = ScriptType("Interface", name=name)
+    known = _OF_PYTHON[cls] = CLASSES[name] = ClassType(name, kind, cls)
+    for method, function in vars(cls).items():
+        if isinstance(function, FunctionType):
+            schema = HOOKS.declaration(function, known)
+            known.compiled[method] = LoweredFunction(method, f"{name}.{method}", schema)
+    return known
+
+
+def check_assignment(known: ClassType, name: str, value: object) -> None:
+    """RuntimeError for a member of a scripted module that has another type than the one before."""
+    kind = known.attributes.get(name)
+    interface = CLASSES.get(kind.name) if kind and kind.kind == "Interface" else None
+    if interface is None and name not in known.modules:
+        actual = kind_of_value(value)
+        if kind is not None and actual is not None and not actual.is_a(kind):
+            raise RuntimeError(
+                f"Could not cast attribute '{name}' to type {kind}: Unable to cast Python instance"
+                f" of type {type(value)} to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES"
+                " or compile in debug mode for details)"
+            )
+        return
+    scripted = isinstance(value, Module) and "_script_type" in value.__dict__
+    if not isinstance(value, Module) or not scripted:
+        raise RuntimeError(
+            "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace"
+            f" existing module '{name}': {value}"
+        )
+    other = module_type(value)
+    unit = f"(of Python compilation unit at: {id(CLASSES):#x})"
+    if interface is None:
+        if other is not known.modules[name]:
+            raise RuntimeError(
+                f"Expected a value of type '{known.modules[name].qualified} {unit}' for field"
+                f" '{name}', but found '{other.qualified} {unit}'"
+            )
+        return
+    for method in interface.compiled:
+        if method not in other.methods:
+            raise RuntimeError(
+                f"Object of type {other.qualified} {unit} is not compatible with interface"
+                f" {interface.qualified}\nClass '{other.qualified} {unit}' does not have method"
+                f" '{method}' but '{interface.qualified}' does.\n"
+            )
 
 
 def declared_class(cls: type, methods: Sequence[str]) -> ClassType:
@@ -129,12 +180,15 @@ def module_type(module: Module) -> ClassType:
         return fixed
     name = f"{module_path(original.__module__)}.{original.__qualname__.rpartition('.')[2]}"
     fresh = ClassType("", ScriptType("Class"), original, is_module=True, example=module)
+    hints = _annotations(original)
     for child, inner in module._modules.items():
-        if inner is not None:
+        hint = hints.get(child)
+        if isinstance(hint, type) and "_torchscript_interface" in vars(hint):
+            fresh.attributes[child] = class_type(hint).kind
+        elif inner is not None:
             fresh.modules[child] = module_type(inner)
         else:
             fresh.attributes[child] = NONE
-    hints = _annotations(original)
     constants = _final_names(original, hints)
     if original.__module__.split(".")[0] in ("torch", "mindtorch"):
         constants |= {n for n, v in vars(module).items() if _is_setting(n, v)}
@@ -164,13 +218,12 @@ def _add_members(
             fresh.constants[name] = value
             continue
         hint = hints.get(name)
+        if type(value).__name__ == "Attribute" and isinstance(value, tuple):
+            value, hint = value  # torch.jit.Attribute
         try:
             kind = kind_of(hint) if hint is not None else kind_of_value(value)
         except (NotLowered, TypeError):
             kind = None
-        fixed = getattr(module, "_script_attributes", {}).get(name)
-        if fixed is not None:
-            kind = kind_of(fixed)
         if kind is not None:
             fresh.attributes[name] = kind
 

@@ -40,6 +40,8 @@ class ScriptType:
                 return f"({', '.join(inner)})"
             case "Dict" | "Union":
                 return f"{self.kind}({', '.join(inner)})"
+            case "Interface":
+                return f"InterfaceType<{self.name.rpartition('.')[2]}>"
             case "Future":
                 return f"Future[{inner[0]}]"
         return self.kind if self.kind == "Function" else self.name or self.kind

@@ -79,7 +79,7 @@ CLASSES: dict[str, ClassType] = {}  # by qualified name
 
 def class_of(kind: ScriptType) -> ClassType | None:
     """The class that a type names."""
-    return CLASSES.get(kind.name) if kind.kind == "Class" else None
+    return CLASSES.get(kind.name) if kind.kind in ("Class", "Interface") else None
 
 
 def modifier_of(function: Callable[..., Any]) -> str:

@@ -134,7 +134,13 @@ def _left_to_python(fn: T) -> T:
     return _marked(fn, "ignore (leave as a call to Python, cannot be torch.jit.save'd)")
 
 
-script_if_tracing = _script_if_tracing = interface = _same
+def interface(obj: type[T]) -> type[T]:
+    """A class whose methods are declarations: what a module put in its place must have."""
+    type.__setattr__(obj, "_torchscript_interface", True)
+    return obj
+
+
+script_if_tracing = _script_if_tracing = _same
 
 
 script_method = _same

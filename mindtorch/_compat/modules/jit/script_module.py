@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import update_wrapper
 from typing import Any, NamedTuple, get_args, get_origin
 
-from mindtorch._compat.torchscript.classes import methods_of, module_type
+from mindtorch._compat.torchscript.classes import check_assignment, methods_of, module_type
 from mindtorch._compat.torchscript.compiler import compiled
 from mindtorch._compat.torchscript.errors import at_boundary
+from mindtorch._compat.torchscript.schemas import ScriptDeclaration
 from mindtorch._compat.torchscript.unit import LoweredFunction
 from mindtorch._compat.torchscript.views import (
     ConstMap,
@@ -76,13 +78,20 @@ class ScriptModule(Module):
         return code_with_constants_of(self._lowered("forward"))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _loaded, (type(self).__name__, self.original_class, dict(self.__dict__))
+        members = {k: v for k, v in self.__dict__.items() if k != "_script_type"}
+        return _loaded, (type(self).__name__, self.original_class, members)
 
 
 class RecursiveScriptModule(ScriptModule):
     """A scripted module."""
 
     __module__ = "mindtorch.jit._script"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = self.__dict__.get("_script_type")
+        if known is not None:
+            check_assignment(known, name, value)
+        super().__setattr__(name, value)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         with state.scripting():
@@ -212,6 +221,9 @@ def wrapped(
     members = {n: v.value if isinstance(v, Attribute) else v for n, v in module.__dict__.items()}
     members.update({n: copy.copy(members[n]) for n in members if n in _TABLES})
     original = getattr(type(module), "original_class", type(module))
+    if base is RecursiveScriptModule and "_script_type" not in members:
+        with suppress(NotImplementedError, RuntimeError):  # of what cannot be lowered
+            members["_script_type"] = module_type(module)
     module_again = _remade(base, original, members)
     memo[id(module)] = module_again
     for name, child in module_again._modules.items():
