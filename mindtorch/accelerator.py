@@ -107,6 +107,14 @@ reset_peak_memory_stats = _forward("reset_peak_memory_stats")
 get_memory_info = _forward("mem_get_info")
 
 
+def __getattr__(name: str) -> Any:
+    if name == "Graph":
+        from .npu.accelerator_graph import Graph
+
+        return Graph
+    raise AttributeError(f"module 'mindtorch.accelerator' has no attribute '{name}'")
+
+
 def empty_cache() -> None:
     """Give unused memory back to the device."""
     _npu().empty_cache()

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from .._autograd.scope import StepScope
 from .._backends.npu import runtime as _runtime
-from .._backends.npu.graphs import graph, is_current_stream_capturing
+from .._backends.npu.graphs import graph, graph_pool_handle, is_current_stream_capturing
 from .._backends.npu.properties import (
-    empty_cache,
+    get_device_capability,
     get_device_name,
     get_device_properties,
-    max_memory_allocated,
-    max_memory_reserved,
-    mem_get_info,
-    memory_allocated,
-    memory_reserved,
-    memory_stats,
-    memory_summary,
-    reset_peak_memory_stats,
-    set_per_process_memory_fraction,
 )
 from .._backends.npu.recording import record
 from .._backends.npu.runtime import (
@@ -49,21 +39,47 @@ from .._tensor.device import device as Device
 from ..amp import switches
 from .config import config, is_jit_compile_false, set_compile_mode, set_option
 from .graphs import NPUGraph, make_graphed_callables
+from .memory import (
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
 
 __all__ = [
-    "Event", "NPUGraph", "Stream", "StreamContext", "can_device_access_peer", "config", "conv",
-    "current_device", "current_stream", "default_stream", "device", "device_count", "device_of",
-    "empty_cache", "get_allocator_backend", "get_autocast_dtype", "get_device_name",
-    "get_device_properties", "get_rng_state", "get_rng_state_all", "graph", "host_syncs", "init",
-    "initial_seed", "is_autocast_enabled", "is_available", "is_bf16_supported",
-    "is_current_stream_capturing", "is_initialized", "is_jit_compile_false",
-    "make_graphed_callables", "manual_seed", "manual_seed_all", "matmul", "max_memory_allocated",
-    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats",
-    "memory_summary", "record", "reset_max_memory_allocated", "reset_peak_memory_stats",
-    "restart_device", "seed", "seed_all", "set_autocast_dtype", "set_autocast_enabled",
-    "set_compile_mode", "set_deterministic_level", "set_device", "set_option",
-    "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
-    "synchronize",
+    "Event", "NPUGraph", "Stream", "StreamContext", "caching_allocator_alloc",
+    "caching_allocator_delete", "can_device_access_peer", "config", "conv", "current_device",
+    "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache",
+    "get_allocator_backend", "get_autocast_dtype", "get_device_capability", "get_device_name",
+    "get_device_properties", "get_per_process_memory_fraction", "get_rng_state",
+    "get_rng_state_all", "graph", "graph_pool_handle", "host_syncs", "init", "initial_seed",
+    "is_autocast_enabled", "is_available", "is_bf16_supported", "is_current_stream_capturing",
+    "is_initialized", "is_jit_compile_false", "make_graphed_callables", "manual_seed",
+    "manual_seed_all", "matmul", "max_memory_allocated", "max_memory_cached",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached",
+    "memory_reserved", "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict",
+    "memory_summary", "record", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+    "reset_max_memory_cached", "reset_peak_memory_stats", "restart_device", "seed", "seed_all",
+    "set_autocast_dtype", "set_autocast_enabled", "set_compile_mode", "set_deterministic_level",
+    "set_device", "set_option", "set_per_process_memory_fraction", "set_rng_state",
+    "set_rng_state_all", "set_stream", "stream", "synchronize",
 ]  # fmt: skip
 
 
@@ -205,22 +221,6 @@ def set_rng_state(new_state: Any, device: Device | str | int | None = "npu") -> 
     _random.default_generator(f"npu:{index_of(device)}").set_state(new_state)
 
 
-def get_allocator_backend() -> str:
-    """ "native": the caching allocator of the bindings."""
-    return "native"
-
-
-def reset_max_memory_allocated(device: Device | str | int | None = None) -> None:
-    """`reset_peak_memory_stats`, by its old name."""
-    warnings.warn(
-        "torch_npu.npu.reset_max_memory_allocated now calls torch_npu.npu.reset_peak_memory_stats,"
-        " which resets /all/ peak memory stats.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    reset_peak_memory_stats(device)
-
-
 def can_device_access_peer(device_id: int, peer_device_id: int) -> bool:
     """Whether two devices can copy from each other; AssertionError for one that is not there."""
     for index in (device_id, peer_device_id):
@@ -249,7 +249,9 @@ def __getattr__(name: str) -> Any:
         from .._backends.npu.memory import OutOfMemoryError
 
         return OutOfMemoryError
-    if name in ("amp", "memory", "mstx", "utils"):
+    if name == "default_generators":
+        return tuple(_random.default_generator(f"npu:{i}") for i in range(device_count()))
+    if name in ("amp", "mstx", "random", "streams", "utils"):
         return importlib.import_module("." + name, __name__)
     from .._functional.queries import typed_tensor_named
 

@@ -64,14 +64,14 @@ class _Halves:
                 self._gradients(outputs, _incoming(outputs))
         runtime.device(None).synchronize()
 
-    def capture(self) -> None:
-        with graph(self._forward, stream=self._stream):
+    def capture(self, pool: Any) -> None:
+        with graph(self._forward, pool, self._stream):
             result = self._call(*self.sample)
         self.outputs, self.structure = _pytree.tree_flatten(result)
         if not all(isinstance(output, Tensor) for output in self.outputs):
             raise TypeError("make_graphed_callables: a callable must return tensors only")
         self._incoming = _incoming(self.outputs)
-        with graph(self._backward, stream=self._stream):
+        with graph(self._backward, pool, self._stream):
             gradients = iter(self._gradients(self.outputs, self._incoming))
         surface = (*self.sample, *self.parameters)
         self._outgoing = [next(gradients, None) if t.requires_grad else None for t in surface]
@@ -141,14 +141,10 @@ def make_graphed_callables(
     `sample_args` is a tuple of tensors, or, for a tuple of callables, a tuple of such tuples. Later
     calls take tensors of the same shapes, and each is followed by its backward before the next.
     What a module does in its other mode (`train`, `eval`) is not captured and runs as before. A
-    random operator is refused (NotImplementedError). `pool` must be None.
+    random operator is refused (NotImplementedError). `pool` is as NPUGraph.capture_begin has it.
 
     Source: the torch.cuda.make_graphed_callables document.
     """
-    if pool is not None:
-        raise NotImplementedError(
-            "make_graphed_callables: graphs do not share memory; pass no pool"
-        )
     several = isinstance(callables, tuple)
     calls, samples = (callables, sample_args) if several else ((callables,), (sample_args,))
     if not several and isinstance(sample_args, Tensor):
@@ -161,7 +157,7 @@ def make_graphed_callables(
     for call, sample in zip(calls, samples, strict=True):
         halves = _Halves(call, _checked(sample), _parameters(call), allow_unused_input)
         halves.warm_up(num_warmup_iters)
-        halves.capture()
+        halves.capture(pool)
         graphed.append(_dressed(call, halves))
     return tuple(graphed) if several else graphed[0]
 

@@ -132,7 +132,7 @@ def test_wrong_uses_are_named() -> None:
         graph.capture_begin()
     with pytest.raises(ValueError, match="capture_error_mode 'lax' is unknown"):
         graph.capture_begin(capture_error_mode="lax")
-    with pytest.raises(NotImplementedError, match="share memory"):
+    with pytest.raises(TypeError, match="pool must be what graph_pool_handle"):
         graph.capture_begin(pool=1)
     with pytest.raises(RuntimeError, match="capture_begin comes first"):
         graph.capture_end()
@@ -162,7 +162,7 @@ def trained(graphed: bool) -> list[float]:
     optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1, momentum=0.9)
     if graphed:
         sample = torch.zeros(6, 8, device="npu", requires_grad=True)
-        body = torch.npu.make_graphed_callables(body, (sample,))
+        body = torch.npu.make_graphed_callables(body, (sample,), pool=torch.npu.graph_pool_handle())
     torch.manual_seed(7)
     seen = []
     for _ in range(4):
@@ -201,3 +201,20 @@ def test_graphed_functions_keep_the_structure_of_what_they_return() -> None:
         torch.npu.make_graphed_callables(both, (1.0,))
     with pytest.raises(NotImplementedError, match="random operators"):
         torch.npu.make_graphed_callables(nn.Dropout(), (x,))
+
+
+def test_a_graph_of_any_accelerator_takes_a_pool() -> None:
+    pool, x = torch.npu.graph_pool_handle(), torch.ones(3, device="npu")
+    first, second = torch.npu.NPUGraph(), torch.accelerator.Graph(pool=pool)
+    with pytest.raises(RuntimeError, match="there is no capture"):
+        second.pool()
+    with torch.npu.graph(first, pool=pool):
+        doubled = x * 2
+    with torch.Stream("npu"), second:
+        more = doubled + 1
+    assert first.pool() == second.pool() == pool
+    x.fill_(5)
+    first.replay()
+    torch.npu.synchronize()
+    second.replay()
+    assert more.tolist() == [11, 11, 11]

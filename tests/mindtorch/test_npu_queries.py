@@ -57,3 +57,32 @@ def test_streams_and_events_of_any_device_are_those_of_the_npu():
     assert start.elapsed_time(end) >= 0
     assert (start.device, stream.device) == (torch.device("npu:0"),) * 2
     assert torch.Event(enable_timing=True).device.type == "npu"  # the accelerator
+
+
+def test_the_allocator_lends_memory_beside_tensors_and_counts_it():
+    memory, before = torch.npu.memory, torch.npu.memory_allocated()
+    address = torch.npu.caching_allocator_alloc(4096)
+    lent = torch.npu.memory_allocated()  # with the allocator's padding
+    held = sum(row["allocated_size"] for row in torch.npu.memory_snapshot() if not row["device"])
+    assert (held, lent >= before + 4096) == (lent, True)
+    torch.npu.caching_allocator_delete(address)
+    assert torch.npu.memory_allocated() == before
+    with pytest.raises(RuntimeError, match="invalid device pointer"):
+        torch.npu.caching_allocator_delete(address)
+    tree = memory.memory_stats_as_nested_dict()
+    assert tree["allocation"]["all"]["freed"] > 0
+    torch.accelerator.reset_accumulated_memory_stats()
+    assert memory.memory_stats()["allocation.all.freed"] == 0
+    with pytest.warns(DeprecationWarning, match="renamed to torch_npu.npu.memory_reserved"):
+        assert memory.memory_cached() == memory.memory_reserved()
+    assert memory.get_per_process_memory_fraction() == 1.0
+
+
+def test_capabilities_are_those_that_the_environment_names(monkeypatch):
+    with pytest.warns(UserWarning, match="TORCH_NPU_DEVICE_CAPABILITY"):
+        assert torch.npu.get_device_capability() is None
+    monkeypatch.setenv("TORCH_NPU_DEVICE_CAPABILITY", "8.0")
+    assert torch.npu.get_device_capability() == (8, 0)
+    generators = torch.npu.default_generators
+    assert (len(generators), generators[0].device.type) == (torch.npu.device_count(), "npu")
+    assert torch.npu.random.initial_seed() == torch.npu.initial_seed()

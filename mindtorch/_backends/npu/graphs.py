@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from aclnn_bindings import AclError, lib, throw_on
 
@@ -21,6 +22,15 @@ MODES: Final = {
 }
 
 
+Handle: TypeAlias = tuple[int, int]
+_handles = count(1)
+
+
+def graph_pool_handle() -> Handle:
+    """A new name of memory, as graphs of one pool have it."""
+    return next(_handles), 0
+
+
 class CapturedGraph:
     """Captured work of one stream. A replay reads and writes the memory of the capture.
 
@@ -31,16 +41,18 @@ class CapturedGraph:
         self._model = 0
         self._pool = 0
         self._stream: _Stream | None = None
+        self._handle: Handle | None = None
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Note the current stream's work from now on instead of running it.
 
-        `pool` must be None. RuntimeError on the default stream or for a second capture; AclError
-        as aclmdlRICaptureBegin.
+        `pool` lets graphs share memory; each keeps its own here. RuntimeError on the default stream
+        or for a second capture; AclError as aclmdlRICaptureBegin.
         """
-        if pool is not None:
-            raise NotImplementedError(
-                "NPUGraph.capture_begin: graphs do not share memory; pass no pool"
+        if pool is not None and not (isinstance(pool, tuple) and len(pool) == 2):
+            raise TypeError(
+                f"NPUGraph.capture_begin: pool must be what graph_pool_handle() or pool() gave, not"
+                f" {type(pool).__name__}"
             )
         if capture_error_mode not in MODES:
             raise ValueError(
@@ -55,6 +67,7 @@ class CapturedGraph:
                 "NPUGraph.capture_begin: the default stream cannot be captured; use "
                 "torch.npu.graph or a stream of your own"
             )
+        self._handle = pool or graph_pool_handle()
         self._stream = stream
         self._pool = int(lib.mt_pool_open(stream.address))
         if not self._pool:
@@ -78,6 +91,12 @@ class CapturedGraph:
             self.reset()
             raise
         self._leave()
+
+    def pool(self) -> Handle:
+        """The name of this graph's memory; RuntimeError before a capture."""
+        if self._handle is None:
+            raise RuntimeError("NPUGraph.pool: there is no capture; capture first")
+        return self._handle
 
     def replay(self) -> None:
         """Run the captured work on the current stream of its device, without waiting."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from dataclasses import dataclass
+from typing import Any
 
 from ..._tensor.device import device as Device
 from . import runtime
@@ -56,9 +59,50 @@ def mem_get_info(device: Device | str | int | None = None) -> tuple[int, int]:
     return runtime.device(index_of(device)).memory_info()
 
 
+_before: dict[int, dict[str, int]] = {}  # by device: what the counters that only grow had
+
+
 def memory_stats(device: Device | str | int | None = None) -> dict[str, int]:
     """The caching allocator's counters, keyed as torch.cuda.memory_stats keys them."""
-    return dict(runtime.device(index_of(device)).memory().stats)
+    index = index_of(device)
+    stats, before = dict(runtime.device(index).memory().stats), _before.get(index, {})
+    return {name: count - before.get(name, 0) for name, count in stats.items()}
+
+
+def memory_stats_as_nested_dict(device: Device | str | int | None = None) -> dict[str, Any]:
+    """`memory_stats`, a dict for each dot in its keys."""
+    tree: dict[str, Any] = {}
+    for name, count in memory_stats(device).items():
+        *way, last = name.split(".")
+        at = tree
+        for part in way:
+            at = at.setdefault(part, {})
+        at[last] = count
+    return tree
+
+
+def reset_accumulated_memory_stats(device: Device | str | int | None = None) -> None:
+    """Count what was allocated and freed, retries and failures, from zero again."""
+    index = index_of(device)
+    grown = ("allocated", "freed", "num_alloc_retries", "num_ooms")
+    stats = runtime.device(index).memory().stats
+    _before[index] = {n: c for n, c in stats.items() if n.rpartition(".")[2] in grown}
+
+
+def memory_snapshot() -> list[dict[str, Any]]:
+    """What each stream of the opened devices holds, as torch.cuda.memory_snapshot tells segments:
+    the allocator tells no addresses, and blocks by what they are for."""
+    rows = []
+    for index in range(runtime.device_count() if runtime.is_open() else 0):
+        for pool in runtime.device(index).memory().holdings if runtime.is_open(index) else ():
+            used = pool.tensors + pool.workspaces + pool.buffers
+            sizes = ((used, "active_allocated"), (pool.cached, "inactive"))
+            rows.append({
+                "device": index, "stream": pool.stream, "total_size": used + pool.cached,
+                "allocated_size": used, "active_size": used,
+                "blocks": [{"size": n, "state": state} for n, state in sizes if n],
+            })  # fmt: skip
+    return rows
 
 
 # What a table of memory shows: titles, counters, and whether they are bytes.
@@ -140,3 +184,25 @@ def set_per_process_memory_fraction(
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
     bound = runtime.device(index_of(device))
     bound.limit_memory(int(fraction * bound.memory_info()[1]))
+
+
+def get_per_process_memory_fraction(device: Device | str | int | None = None) -> float:
+    """What `set_per_process_memory_fraction` set for a device; 1 without it."""
+    bound = runtime.device(index_of(device))
+    limit = bound.memory().stats["limit_bytes"]
+    return limit / bound.memory_info()[1] if limit else 1.0
+
+
+def get_device_capability(device: Device | str | int | None = None) -> tuple[int, int] | None:
+    """None, as CANN numbers no capabilities, with a warning; or what TORCH_NPU_DEVICE_CAPABILITY
+    says ("8.0"), as in torch_npu 2.13.0."""
+    capability = os.environ.get("TORCH_NPU_DEVICE_CAPABILITY", "")
+    major, _, minor = capability.partition(".")
+    if major.isdigit() and minor.isdigit():
+        return int(major), int(minor)
+    warnings.warn(
+        "torch.npu.get_device_capability: NPUs have no such numbers; programs that ask for one get"
+        " that of TORCH_NPU_DEVICE_CAPABILITY (such as 8.0)",
+        stacklevel=2,
+    )
+    return None
