@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from .._tensor.device import CPU
-from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import geometry
 from .._tensor.loading import load
 from .._tensor.no_memory import NoMemory
@@ -119,18 +118,20 @@ def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...
         reduced: Any = tensor.__reduce_ex__(2)
         return reduced
     geom = tensor._geom
+    memory = DupFd(mapping.descriptor), storage.nbytes
+    layout = geom.dtype, tuple(geom.shape), geom.strides, geom.offset
     return rebuild_tensor, (
-        DupFd(mapping.descriptor), storage.nbytes, geom.dtype, tuple(geom.shape), geom.strides,
-        geom.offset, tensor.requires_grad, type(tensor), tensor.__dict__ or None,
+        type(tensor), memory, (*layout, tensor.requires_grad, tensor.__dict__ or None),
     )  # fmt: skip
 
 
 def rebuild_tensor(
-    descriptor: Any, nbytes: int, dtype: Dtype, size: tuple[int, ...], stride: tuple[int, ...],
-    offset: int, leaf: bool, kind: type[Tensor], state: dict[str, Any] | None,
-) -> Tensor:  # fmt: skip
-    """The tensor of another process, over the same memory."""
+    kind: type[Tensor], memory: tuple[Any, int], metadata: tuple[Any, ...]
+) -> Tensor:
+    """The tensor of another process, over the same memory: (descriptor, bytes)."""
     load()
+    descriptor, nbytes = memory
+    dtype, size, stride, offset, leaf, state = metadata
     storage = Storage(_mapped(descriptor.detach(), nbytes))
     tensor = wrap(geometry(size, stride, offset, dtype, CPU), storage)
     if kind is not Tensor:

@@ -426,6 +426,64 @@ def test_measurements_are_torchs_by_name_and_figures():
             except ValueError as error:
                 refusals.append(str(error))
         kinds = [c.__module__.partition(".")[2] for c in (b.Measurement, b.Timer, b.Compare)]
-        return refusals, kinds, str(b.Compare([m])), [b.trim_sigfig(v, 2) for v in (0.0123, 1234.5)]
+        units = [b.select_unit(v) for v in (7.0, 2e-3, 3e-6, 4e-9, 1e-12)]
+        figures = [b.trim_sigfig(v, 2) for v in (0.0123, 1234.5)]
+        return refusals, kinds, str(b.Compare([m])), figures, units
+
+    agree(run)
+
+
+def test_fuzzed_parameters_and_tensors_are_torchs_of_a_seed():
+    def run(t):
+        b = importlib.import_module(f"{t.__name__}.utils.benchmark")
+
+        def refused(call):
+            with pytest.raises((AssertionError, ValueError)) as error:
+                call()
+            return error.typename, str(error.value)
+
+        k = b.FuzzedParameter("k", 4, 16, "loguniform")
+        n = [b.FuzzedParameter("n", 2, 9, "uniform"), b.FuzzedParameter("f", 0.0, 1.0, "uniform")]
+        dims = b.FuzzedParameter("d", 1, 3, "uniform", strict=True)
+        x = b.FuzzedTensor("x", ("k", "n", 3), ("d",), 0.3, 8, dim_parameter="d")
+        y = b.FuzzedTensor("y", ("n",), dtype=t.int32)
+        fuzzer = b.Fuzzer([k, n, dims], [x, y], [lambda p: p["k"] < 14], seed=3)
+        drawn = [
+            (p, q["x"]["order"].tolist(), tuple(v["x"].shape), v["x"].stride(), v["y"].tolist())
+            for v, q, p in fuzzer.take(8)
+        ]
+        sparse = [b.FuzzedParameter("density", 0.1, 0.3, "uniform")]
+        sparse += [b.FuzzedParameter(name, 0, 1, "uniform") for name in ("coalesced", "sparse_dim")]
+        z = b.FuzzedSparseTensor("z", ("k", 5), density="density", coalesced="coalesced")
+        taken = b.Fuzzer([k, sparse], [z], seed=1).take(3)
+        places = [
+            (v["z"].coalesce().indices().tolist(), q["z"]["is_coalesced"]) for v, q, _ in taken
+        ]
+        large = b.FuzzedTensor("x", ("k",), min_elements=99)
+        loop = {"a": b.ParameterAlias("b"), "b": b.ParameterAlias("a")}
+        return drawn, fuzzer.rejection_rate, places, [refused(call) for call in (
+            lambda: b.FuzzedParameter("k", distribution="gauss"),
+            lambda: b.FuzzedParameter("k", distribution={1: -0.5, 2: 1.5}),
+            lambda: b.FuzzedParameter("k", 1, distribution={1: 0.5, 2: 1.5}),
+            lambda: b.Fuzzer([k], [b.FuzzedTensor("k", ("k",))]),
+            lambda: next(b.Fuzzer([k], [large], seed=1).take(1)),
+            lambda: b.Fuzzer._resolve_aliases(loop),
+        )]  # fmt: skip
+
+    agree(run)
+
+
+def test_counts_of_functions_add_scale_and_print_as_torchs():
+    def run(t):
+        b = importlib.import_module(f"{t.__name__}.utils.benchmark")
+        rows = (b.FunctionCount(7 * i - 20, f"a{i % 3}.c:f{i * 'xyzuv'}") for i in range(25))
+        counts = b.FunctionCounts(tuple(rows), inclusive=False)
+        with pytest.raises(AssertionError, match="Cannot merge inclusive and exclusive"):
+            counts + b.FunctionCounts((), inclusive=True)
+        tables = [
+            counts, counts * 2, counts - counts, counts + counts, counts[2:4],
+            counts.transform(lambda name: name[:2]), counts.filter(lambda name: "a1" in name),
+        ]  # fmt: skip
+        return [str(table).splitlines()[1:] for table in tables], counts.denoise().sum()
 
     agree(run)

@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 # The spread (quartile to quartile, of the median) from which a measurement warns of itself.
 _SPREAD, _WIDE_SPREAD = 0.1, 0.25
-_UNITS = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
+_UNITS = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1))
 _ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 _MOST_FIGURES, _SMALLEST_INTERVAL = 4, 25e-9
 
@@ -164,8 +164,9 @@ class Measurement:
 
 def select_unit(t: float) -> tuple[str, float]:
     """The unit in which `t` seconds have few figures, and its seconds."""
-    fitting = [unit for unit in _UNITS if t >= unit[1]]
-    return fitting[-1] if fitting else _UNITS[0]
+    logarithm = mindtorch.tensor(t).double().log10().float()  # the float32 nearest to it
+    thousands = int(logarithm.item() // 3)
+    return _UNITS[thousands + 3] if -3 <= thousands < 0 else _UNITS[-1]
 
 
 def unit_to_english(u: str) -> str:
