@@ -93,10 +93,10 @@ newaxis = None
 
 _SUBMODULES = frozenset((
     "_C", "__config__", "__future__", "_autograd", "_backends", "_dispatch", "_dynamo",
-    "_functional", "_random", "_utils", "accelerator", "amp", "autograd", "backends",
+    "_functional", "_random", "_utils", "accelerator", "amp", "ao", "autograd", "backends",
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func",
-    "functional", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps",
-    "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim", "overrides", "package",
+    "functional", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "monitor",
+    "mps", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim", "overrides", "package",
     "profiler", "quantization", "quasirandom", "random", "return_types", "serialization",
     "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",
     "version", "xpu",

@@ -51,9 +51,11 @@ _MOVES = frozenset((
 # Rows on the integers whose order is that of the values, and rows that torch rounds again.
 _ORDERED = frozenset(("max", "min", "amax", "amin", "sort", "topk", "max_pool1d", "max_pool2d"))
 _ROUNDED = frozenset(("relu", "clamp", "mean", "adaptive_avg_pool2d", "avg_pool2d", "hardtanh",
-                      "leaky_relu", "sigmoid", "tanh", "hardswish", "elu"))  # fmt: skip
+                      "leaky_relu", "sigmoid", "tanh", "hardswish", "elu", "threshold",
+                      "interpolate", "avg_pool3d", "adaptive_avg_pool3d"))  # fmt: skip
 # What has bounds has a scale of its own.
 _LIMITED = {
+    "hardsigmoid": {mindtorch.quint8: (1 / 256, 0), mindtorch.qint8: (1 / 256, -128)},
     "sigmoid": {mindtorch.quint8: (1 / 256, 0), mindtorch.qint8: (1 / 256, -128)},
     "tanh": {mindtorch.quint8: (2 / 256, 128), mindtorch.qint8: (2 / 256, 0)},
 }

@@ -47,12 +47,15 @@ MOST_FEELINGS_OF_MODULES = 0
 # floats), what torch_npu and the bindings call by the same name, and the lock of two packages that
 # may not import each other.
 ONE_NAME = frozenset((
-    "Attribute", "Buffer", "ChannelShuffle", "Conv1d", "Conv2d", "Conv3d", "DispatchKey",
-    "Dropout", "Event", "Format", "GRU", "GRUCell", "GradScaler", "Graph", "Identity", "LSTM",
-    "LSTMCell", "Linear", "LinearReLU", "Lock", "Node", "Partition", "PassManager",
-    "ProfilerActivity", "RNNBase", "RNNCell", "RNNCellBase", "Stream", "StreamContext", "Tensor",
-    "TensorType", "Transformer", "_ConvNd", "autocast", "device", "profile",
-    "AuxRequest", "ShufflerIterDataPipe",
+    "Attribute", "AuxRequest", "BatchNorm2d", "BatchNorm3d", "Buffer", "ChannelShuffle", "Conv1d",
+    "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "DispatchKey",
+    "Dropout", "ELU", "Embedding", "EmbeddingBag", "Event", "Format", "GRU", "GRUCell",
+    "GradScaler", "Graph", "GroupNorm", "Hardswish", "Identity", "InstanceNorm1d",
+    "InstanceNorm2d", "InstanceNorm3d", "LSTM", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear",
+    "LinearReLU", "Lock", "Node", "PReLU", "Partition", "PassManager", "ProfilerActivity",
+    "RNNBase", "RNNCell", "RNNCellBase", "ReLU6", "ShufflerIterDataPipe", "Sigmoid", "Softmax",
+    "Stream", "StreamContext", "Tensor", "TensorType", "Transformer", "_BatchNorm", "_ConvNd",
+    "_ConvTransposeNd", "_InstanceNorm", "autocast", "device", "profile",
 ))  # fmt: skip
 
 

@@ -169,3 +169,110 @@ def test_warnings_name_what_is_to_come():
         return str([(w.category.__name__, str(w.message)) for w in log])
 
     agree(run)
+
+
+def ints(t, *size, seed=1):
+    return t.quantize_per_tensor(seeded(t, size, seed), 0.05, 100, t.quint8)
+
+
+LAYERS = {
+    "Hardswish": lambda nn, nnq: nnq.Hardswish(0.03, 20),
+    "ELU": lambda nn, nnq: nnq.ELU(0.03, 70, 0.7),
+    "LeakyReLU": lambda nn, nnq: nnq.LeakyReLU(0.03, 70, 0.2),
+    "Sigmoid": lambda nn, nnq: nnq.Sigmoid(1 / 256, 0),
+    "Softmax": lambda nn, nnq: nnq.Softmax(1, 1 / 256, 0),
+    "ReLU6": lambda nn, nnq: nnq.ReLU6(),
+    "BatchNorm2d": lambda nn, nnq: nnq.BatchNorm2d(4),
+    "GroupNorm": lambda nn, nnq: nnq.GroupNorm(2, 4, None, None, 0.03, 100, affine=False),
+    "InstanceNorm2d": lambda nn, nnq: nnq.InstanceNorm2d(4, None, None, 0.03, 100),
+    "LayerNorm": lambda nn, nnq: nnq.LayerNorm(
+        4, nn.Parameter(nn.Linear(4, 4).weight[0]), None, 0.03, 100
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_of_integers_compute_print_and_keep_the_same(name):
+    def run(t):
+        t.manual_seed(0)
+        layer = LAYERS[name](t.nn, t.ao.nn.quantized)
+        result = layer(ints(t, 2, 4, 4, 4))
+        again = LAYERS[name](t.nn, t.ao.nn.quantized)
+        again.load_state_dict(layer.state_dict())
+        return result.int_repr(), result.q_scale(), repr(layer), str(list(layer.state_dict()))
+
+    agree(run)
+
+
+def test_layers_without_weights_are_converted():
+    def run(t):
+        nn, q = t.nn, tools(t)
+        t.manual_seed(0)
+        net = nn.Sequential(
+            q.QuantStub(), nn.Conv2d(3, 4, 3), nn.Hardswish(), nn.ELU(), nn.BatchNorm2d(4),
+            nn.ConvTranspose2d(4, 3, 3, 2, 1, 1), nn.LeakyReLU(0.2), nn.GroupNorm(1, 3),
+            nn.ReLU6(), q.DeQuantStub(),
+        ).eval()  # fmt: skip
+        net.qconfig = q.get_default_qconfig("qnnpack")
+        net = q.prepare(net)
+        net(seeded(t, (4, 3, 8, 8)))
+        net = q.convert(net)
+        result = net(seeded(t, (1, 3, 8, 8), 1))
+        return (result / result.abs().max()).round(decimals=1), str([type(m).__name__ for m in net])
+
+    agree(run)
+
+
+def test_tables_are_quantised_row_by_row():
+    def run(t):
+        nn, q = t.nn, tools(t)
+        t.manual_seed(0)
+        config = q.float_qparams_weight_only_qconfig
+        net = nn.Sequential(nn.Embedding(10, 4)).eval()
+        net.qconfig = config
+        rows = q.convert(q.prepare(net))
+        bags = nn.Sequential(nn.EmbeddingBag(10, 4, mode="sum"))
+        sums = q.quantize_dynamic(bags, {nn.EmbeddingBag: config})
+        index = t.tensor([[1, 2], [3, 9]])
+        return (
+            rows(index), repr(rows), str(list(rows.state_dict())), sums(index),
+            sums(index, None, t.tensor([[0.5, 2.0], [1.0, 0.0]])),
+            sums(index.flatten(), t.tensor([0, 3])),
+        )  # fmt: skip
+
+    agree(run)
+
+
+@pytest.mark.parametrize("call", [
+    "conv1d(x[:, :, 0], w[:, :, 0], b, padding=1, scale=0.2, zero_point=50)",
+    "conv2d(x, w, b, stride=2, scale=0.2, zero_point=50)", "conv2d(x, x, None)",
+    "conv2d(x, w, None, padding_mode='reflect')", "conv2d(x[0], w, b)",
+    "linear(x, w[:, 0, :2, :2].reshape(1, 4), None, 0.1, 90)", "avg_pool2d(x, 2)",
+    "max_pool2d(x, 2)", "max_pool2d(x, 2, return_indices=True)", "adaptive_avg_pool2d(x, 2)",
+    "clamp(x, -0.5, 0.5)", "hardtanh(x)", "hardsigmoid(x)", "hardswish(x, 0.1, 20)",
+    "leaky_relu(x, 0.1)", "interpolate(x, scale_factor=2)", "upsample_nearest(x, (8, 8))",
+    "avg_pool2d(x.dequantize(), 2)", "clamp(x.dequantize(), 0.0, 1.0)"])  # fmt: skip
+def test_functions_of_integers_are_the_same(call):
+    def run(t):
+        names = {
+            "x": ints(t, 1, 3, 4, 4), "b": seeded(t, (1,)),
+            "w": t.quantize_per_tensor(seeded(t, (1, 3, 3, 3), 2), 0.02, 0, t.qint8),
+        }  # fmt: skip
+        result = eval(f"F.{call}", {**names, "F": t.ao.nn.quantized.functional})
+        return result.int_repr(), result.q_scale(), result.q_zero_point()
+
+    agree(run)
+
+
+@pytest.mark.parametrize("name", ["Conv1d", "Conv2d", "ConvTranspose2d"])
+# As many channels out as in: with others torch mixes those of transposed convolutions.
+def test_convolutions_of_floats_have_weights_of_integers(name):
+    def run(t):
+        t.manual_seed(0)
+        layer = getattr(t.ao.nn.quantized.dynamic, name)(3, 3, 3)
+        source = getattr(t.nn, name)(3, 3, 3)
+        weight = t.quantize_per_tensor(source.weight.detach(), 0.01, 0, t.qint8)
+        layer.set_weight_bias(weight, source.bias.detach())
+        return layer(seeded(t, (1, 3, 6, 6)[: source.weight.dim()])), repr(layer)
+
+    agree(run, digits=5)

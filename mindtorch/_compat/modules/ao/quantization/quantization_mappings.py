@@ -44,15 +44,14 @@ for _n in "123":
         getattr(nniqat, f"ConvBn{_n}d"): _conv, getattr(nniqat, f"ConvBnReLU{_n}d"): _both,
         getattr(nniqat, f"ConvReLU{_n}d"): _both,
     }  # fmt: skip
-_WHY = "mindtorch has quantised Linear and Conv, not this"
-# What torch has kernels for and mindtorch has not: `convert` says so.
-for _name in [
-    "BatchNorm2d", "BatchNorm3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "ELU", "Embedding", "EmbeddingBag", "GroupNorm", "Hardswish", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "ReLU6", "PReLU",
-]:  # fmt: skip
-    _class = refused(f"torch.ao.nn.quantized.{_name}", _WHY)
-    DEFAULT_STATIC_QUANT_MODULE_MAPPINGS[getattr(nn, _name)] = _class
+DEFAULT_STATIC_QUANT_MODULE_MAPPINGS |= {
+    getattr(nn, name): getattr(nnq, name)
+    for name in ("BatchNorm2d", "BatchNorm3d", "ConvTranspose1d", "ConvTranspose2d",
+                 "ConvTranspose3d", "ELU", "Embedding", "EmbeddingBag", "GroupNorm", "Hardswish",
+                 "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU",
+                 "ReLU6", "PReLU")
+}  # fmt: skip
+_WHY = "mindtorch has fused convolutions of training, not this"
 DEFAULT_QAT_MODULE_MAPPINGS: _Mapping = {
     nn.Conv2d: nnqat.Conv2d, nn.Conv3d: nnqat.Conv3d, nn.Linear: nnqat.Linear,
     _Plain: nnqat.Linear, nni.LinearReLU: nniqat.LinearReLU,
@@ -64,8 +63,7 @@ DEFAULT_QAT_MODULE_MAPPINGS: _Mapping = {
 DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: _Mapping = {
     nn.GRUCell: nnqd.GRUCell, nn.Linear: nnqd.Linear, _Plain: nnqd.Linear, nn.LSTM: nnqd.LSTM,
     nn.GRU: nnqd.GRU, nn.LSTMCell: nnqd.LSTMCell, nn.RNNCell: nnqd.RNNCell,
-    nn.EmbeddingBag: refused("torch.ao.nn.quantized.EmbeddingBag", _WHY),
-    nn.Embedding: refused("torch.ao.nn.quantized.Embedding", _WHY),
+    nn.EmbeddingBag: nnq.EmbeddingBag, nn.Embedding: nnq.Embedding,
 }  # fmt: skip
 DEFAULT_MODULE_TO_ACT_POST_PROCESS: _Mapping = {
     nn.Hardsigmoid: default_fixed_qparams_range_0to1_fake_quant,

@@ -55,6 +55,21 @@ def weighted(
     return requantized(sums * (both / scale).reshape(sizes), zero_point, relu, scale, x._kind)
 
 
+def convolved(
+    x: Any, weight: Any, bias: Tensor | None, scale: float, zero_point: int, relu: bool, name: str,
+    product: Callable[[Tensor, Tensor], Tensor],
+) -> QuantizedTensor:  # fmt: skip
+    """`weighted` of a convolution: a result with its channels last."""
+    result = weighted(x, weight, bias, scale, zero_point, relu, name, product, 1)
+    return channels_last(result)
+
+
+def channels_last(q: QuantizedTensor) -> QuantizedTensor:
+    """The same values, `[N, C, ...]`, with channels next to each other in memory."""
+    ints = q._ints
+    return q._with(ints.movedim(1, -1).contiguous().movedim(-1, 1))
+
+
 def requantized(
     steps: Tensor, zero_point: int, relu: bool, scale: float, kind: Any
 ) -> QuantizedTensor:
@@ -65,19 +80,61 @@ def requantized(
     return make(ints, scale, zero_point, None, kind)
 
 
-def linear_dynamic(x: Tensor, weight: Any, bias: Tensor | None) -> Tensor:
-    """A linear layer of float32 whose input is quantised to 7 bits on the way."""
-    if weight.dtype is not torch.qint8:  # float16 weights
-        return torch.nn.functional.linear(x, weight, bias)
+def of_floats(
+    function: Callable[[Tensor], Tensor], x: Any, scale: Any, zero_point: Any, name: str
+) -> Tensor:
+    """`function` of what the integers stand for, with `scale` and `zero_point`."""
+    centered(x, name)  # refuses what is not quantised
+    # torch's vectors multiply and add at once, so the product of the zero point is rounded.
+    step = torch.tensor(x.q_scale(), dtype=torch.float32)
+    values = (x._ints.double() * step.double() - (step * x.q_zero_point()).double()).float()
+    inverse = 1.0 / torch.tensor(float(scale), dtype=torch.float32)
+    steps = function(values).detach() * inverse
+    return requantized(steps, int(zero_point), False, float(scale), x.dtype)
+
+
+def within(x: Any, low: float, high: float, name: str) -> Tensor:
+    """Values between two numbers, of the input's scale."""
+    centered(x, name)
+    scale, zero_point = x.q_scale(), x.q_zero_point()
+    least, most = (int(torch.round(torch.tensor(v / scale))) + zero_point for v in (low, high))
+    _, first, last = _LIMITS[x.dtype]
+    result: Tensor = x._with(x._ints.clamp(max(least, first), min(most, last)))
+    return result
+
+
+def _quantised_input(x: Tensor, name: str) -> QuantizedTensor:
+    """An input of float32 on 7 bits, as dynamic layers take it."""
     if x.device.type != "cpu":
-        text = without_kernel("quantized::linear_dynamic", "PrivateUse1")
+        text = without_kernel(f"quantized::{name}", "PrivateUse1")
         raise NotImplementedError(text)
     low, high = (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0)
     scale, zero_point = choose_qparams(low, high, 0, 127)
     single = torch.tensor(scale, dtype=torch.float32)
     ints = (torch.round(x.detach() * (1.0 / single)) + zero_point).clamp(0, 255)
-    product = torch.matmul(ints.double() - zero_point, centered(weight, "linear_dynamic").t())
-    result = product * (single * _scales(weight)).double()
+    return make(ints.to(torch.uint8), scale, zero_point, None, torch.quint8)
+
+
+def linear_dynamic(x: Tensor, weight: Any, bias: Tensor | None) -> Tensor:
+    """A linear layer of float32 whose input is quantised on the way."""
+    if weight.dtype is not torch.qint8:  # float16 weights
+        return torch.nn.functional.linear(x, weight, bias)
+    name = "linear_dynamic"
+    q = _quantised_input(x, name)
+    product = torch.matmul(centered(q, name), centered(weight, name).t())
+    step = torch.tensor(q.q_scale(), dtype=torch.float32)
+    result = product * (step * _scales(weight)).double()
     if bias is not None:  # FBGEMM multiplies and adds in one rounding
         result = result + bias.detach().double()
     return result.float()
+
+
+def conv_dynamic(
+    x: Tensor, weight: Any, bias: Tensor | None, name: str,
+    product: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:  # fmt: skip
+    """A convolution of float32 whose input is quantised on the way, its result in steps of the
+    input's."""
+    q = _quantised_input(x, name)
+    scale, zero_point = float(q._scales), int(q._zeros)
+    return convolved(q, weight, bias, scale, zero_point, False, name, product).dequantize()

@@ -9,22 +9,58 @@ from mindtorch import Tensor, nn
 from mindtorch._compat.refusals import refusals
 from mindtorch.nn import factory_kwargs as checked
 
-from .conv import Conv1d, Conv2d, Conv3d
+from .activation import ELU, Hardswish, LeakyReLU, PReLU, ReLU6, Sigmoid, Softmax
+from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .embedding_ops import Embedding, EmbeddingBag
 from .functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
 from .linear import Linear
+from .normalization import (
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+)
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Dropout", "FXFloatFunctional",
-           "FloatFunctional", "Linear", "MaxPool2d", "QFunctional", "Quantize"]  # fmt: skip
+__all__ = [
+    "ELU",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "DeQuantize",
+    "Dropout",
+    "Embedding",
+    "EmbeddingBag",
+    "FXFloatFunctional",
+    "FloatFunctional",
+    "GroupNorm",
+    "Hardswish",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "MaxPool2d",
+    "PReLU",
+    "QFunctional",
+    "Quantize",
+    "ReLU6",
+    "Sigmoid",
+    "Softmax",
+]  # fmt: skip
 
 MaxPool2d = nn.MaxPool2d
-ABSENT = [
-    "BatchNorm2d", "BatchNorm3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "ELU", "Embedding", "EmbeddingBag", "GroupNorm", "Hardswish", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "LSTM", "LayerNorm", "LeakyReLU", "MultiheadAttention",
-    "PReLU", "ReLU6", "Sigmoid", "Softmax",
-]  # fmt: skip
+ABSENT = ["LSTM", "MultiheadAttention"]
 __getattr__ = refusals(
-    "torch.ao.nn.quantized.modules", "mindtorch has quantised Linear and Conv, not this", ABSENT
+    "torch.ao.nn.quantized.modules", "mindtorch has its dynamic LSTM, not this", ABSENT
 )
 
 

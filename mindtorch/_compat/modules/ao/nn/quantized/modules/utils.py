@@ -38,3 +38,27 @@ def _quantize_weight(float_wt: Tensor, observer: nn.Module) -> Any:
     if source.quant_min > -128 or source.quant_max < 127:
         q = q._with(q._ints.clamp(source.quant_min, source.quant_max))
     return q
+
+
+class ScaledModule(nn.Module):
+    """A layer whose results' `scale` and `zero_point` are buffers."""
+
+    scale: Tensor
+    zero_point: Tensor
+
+    def keep_scale(
+        self, scale: float, zero_point: int, device: Any = None, dtype: torch.dtype | None = None
+    ) -> None:
+        """Register both."""
+        options = {"device": device, **({} if dtype is None else {"dtype": dtype})}
+        self.register_buffer("scale", torch.tensor(scale, **options))
+        self.register_buffer("zero_point", torch.tensor(zero_point, **options))
+
+    def _get_name(self) -> str:
+        return f"Quantized{type(self).__name__}"
+
+
+def observed_scale(mod: nn.Module) -> tuple[float, int]:
+    """The scale and the zero point that a module's observer noted."""
+    scale, zero_point = mod.activation_post_process.calculate_qparams()
+    return float(scale), int(zero_point)
