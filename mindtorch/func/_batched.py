@@ -77,6 +77,8 @@ def _number_error(text: str) -> Exception:
         inner = bool(LOCAL.transforms) and not isinstance(LOCAL.transforms[-1], int)
         return RuntimeError(_EITHER if inner and text.startswith("vmap") else text)
     name = asker.f_code.co_name
+    if name == "gaussian_nll_loss":  # torch has it in Python
+        return RuntimeError(text)
     return RuntimeError(_WHOLE[name]) if name in _WHOLE else Unbatched(text)
 
 

@@ -55,7 +55,7 @@ class SoftmaxTransform(_Plain):
 def _vector(shape: Shape, change: int = 0) -> Shape:
     if len(shape) < 1:
         raise ValueError("Too few dimensions on input")
-    return (*shape[:-1], shape[-1] + change)
+    return shape[:-1] + (shape[-1] + change,)  # noqa: RUF005 - a Size stays one
 
 
 class StickBreakingTransform(_Plain):
@@ -160,7 +160,7 @@ class CorrCholeskyTransform(_Plain):
         if len(shape) < 1:
             raise ValueError("Too few dimensions on input")
         n = _order(shape[-1])
-        return (*shape[:-1], n, n)
+        return shape[:-1] + (n, n)  # noqa: RUF005 - a Size stays one
 
     def inverse_shape(self, shape: Shape) -> Shape:
         if len(shape) < 2:
@@ -168,7 +168,7 @@ class CorrCholeskyTransform(_Plain):
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         n = shape[-1]
-        return (*shape[:-2], n * (n - 1) // 2)
+        return shape[:-2] + (n * (n - 1) // 2,)  # noqa: RUF005 - a Size stays one
 
 
 def _rows_from_partial(partial: Tensor) -> Tensor:
