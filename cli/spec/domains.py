@@ -479,66 +479,45 @@ class Only(Domain):
 
 
 @dataclass(frozen=True)
-class Ignored(Domain):
+class Around(Domain):
+    """A domain that has something more to say of another."""
+
+    domain: Domain
+
+    def levels(self, full: bool) -> tuple[str, ...]:
+        return self.domain.levels(full)
+
+    def value(self, draw: Draw, name: str, level: str) -> Any:
+        return self.domain.value(draw, name, level)
+
+    def within(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+
+@dataclass(frozen=True)
+class Ignored(Around):
     """A domain that is varied and must change no result, with the reason."""
 
     why: str
-    domain: Domain
-
-    def levels(self, full: bool) -> tuple[str, ...]:
-        return self.domain.levels(full)
-
-    def value(self, draw: Draw, name: str, level: str) -> Any:
-        return self.domain.value(draw, name, level)
-
-    def within(self) -> tuple[Domain, ...]:
-        return (self.domain,)
 
 
 @dataclass(frozen=True)
-class Beside(Domain):
+class Beside(Around):
     """What the reference takes and the header lacks, such as the size of a result."""
 
-    domain: Domain
-
-    def levels(self, full: bool) -> tuple[str, ...]:
-        return self.domain.levels(full)
-
-    def value(self, draw: Draw, name: str, level: str) -> Any:
-        return self.domain.value(draw, name, level)
-
-    def within(self) -> tuple[Domain, ...]:
-        return (self.domain,)
-
 
 @dataclass(frozen=True)
-class InOut(Domain):
+class InOut(Around):
     """A tensor that the operator reads and writes."""
-
-    domain: Domain
-
-    def levels(self, full: bool) -> tuple[str, ...]:
-        return self.domain.levels(full)
 
     def settle(self, draw: Draw, level: str) -> str:
         return self.domain.settle(draw, level)
 
-    def value(self, draw: Draw, name: str, level: str) -> Any:
-        return self.domain.value(draw, name, level)
-
-    def within(self) -> tuple[Domain, ...]:
-        return (self.domain,)
-
 
 @dataclass(frozen=True)
-class Whole(Domain):
+class Whole(Around):
     """What an operator writes in place: a value that would broadcast has no room for the result,
     and settles as the largest."""
-
-    domain: Domain
-
-    def levels(self, full: bool) -> tuple[str, ...]:
-        return self.domain.levels(full)
 
     def settle(self, draw: Draw, level: str) -> str:
         every = (self.domain.settle(draw, other) for other in (level, *self.all_levels))
@@ -547,12 +526,6 @@ class Whole(Domain):
     def _room(self, draw: Draw, level: str) -> tuple[int, int]:
         dims = getattr(self.domain.value(draw, "", level), "shape", ())
         return volume(dims), len(dims)
-
-    def value(self, draw: Draw, name: str, level: str) -> Any:
-        return self.domain.value(draw, name, level)
-
-    def within(self) -> tuple[Domain, ...]:
-        return (self.domain,)
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def _plain_domain(param: Any, known: inspect.Parameter | None) -> Domain:
         domain = Choice((default if has else "",))
     else:
         domain = Only(default if has else None, "assumed: only the default of the reference")
-    return domain if known is not None else Ignored("the reference does not take it", domain)
+    return domain if known is not None else Ignored(domain, "the reference does not take it")
 
 
 def assumed(declaration: Declaration) -> list[str]:

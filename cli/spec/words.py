@@ -197,7 +197,7 @@ def null(why: str) -> Only:
 
 def ignored(why: str, domain: Domain) -> Ignored:
     """Varied, and must change no result; with the reason."""
-    return Ignored(why, domain)
+    return Ignored(domain, why)
 
 
 def beside(domain: Domain) -> Beside:

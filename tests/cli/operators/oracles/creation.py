@@ -12,11 +12,3 @@ ORACLES = {
     ),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(t(a["value"]).item()),
 }
-# Operator, arguments by header name, results by hand.
-BY_HAND = [
-    (
-        "aclnnOneHot",
-        {"self": [1], "numClasses": 3, "onValue": [7], "offValue": [0], "axis": -1},
-        [[[0, 7, 0]]],
-    ),
-]

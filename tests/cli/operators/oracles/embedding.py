@@ -23,32 +23,3 @@ ORACLES = {
         t(a["selfRef"]), t(a["indices"]), a["maxNorm"], a["normType"]
     ),
 }
-# Operator, arguments by header name, results by hand.
-BY_HAND = [
-    (
-        "aclnnEmbeddingBag",
-        {
-            "weight": [[1.0], [2.0], [4.0]],
-            "indices": [0, 2, 1],
-            "offsets": [0, 2],
-            "mode": 0,
-            "perSampleWeights": None,
-            "includeLastOffset": False,
-            "paddingIdx": -1,
-        },
-        [[[5.0], [2.0]], [0, 0, 1], [2, 1], []],
-    ),
-    (
-        "aclnnEmbeddingBag",
-        {
-            "weight": [[-1.0], [-2.0], [-4.0]],
-            "indices": [0, 2, 1],
-            "offsets": [0, 2],
-            "mode": 2,
-            "perSampleWeights": None,
-            "includeLastOffset": False,
-            "paddingIdx": 0,
-        },
-        [[[-4.0], [-2.0]], [0, 0, 1], [1, 1], [[2], [1]]],
-    ),
-]

@@ -76,10 +76,3 @@ ORACLES |= {
         torch.lerp(p, q, a["weight"]) for p, q in zip(t(a["x1"]), t(a["x2"]), strict=True)
     ],
 }
-# Operator, arguments by header name, results by hand.
-BY_HAND = [
-    ("aclnnForeachRoundOffNumberV2", {"x": [[2.5, -1.5]], "roundMode": 1}, [[2.0, -2.0]]),
-    ("aclnnForeachRoundOffNumberV2", {"x": [[2.5, -1.5]], "roundMode": 4}, [[3.0, -2.0]]),
-    ("aclnnForeachPowScalarAndTensor", {"scalar": 2.0, "x": [[3.0]]}, [[8.0]]),
-    ("aclnnForeachNorm", {"x": [[3.0, 4.0]], "scalar": 2.0}, [5.0]),
-]

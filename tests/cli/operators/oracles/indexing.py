@@ -5,16 +5,6 @@ import torch
 from ._arguments import t
 
 
-def listed_caches(a):
-    caches, updates, axis = [v.clone() for v in t(a["varRef"])], t(a["updates"]), a["axis"]
-    for i, cache in enumerate(caches):
-        begin, many = a["indice"][i] if a["indice"].ndim == 2 else (a["indice"][i], -1)
-        many = updates[i].shape[axis] if many < 0 else int(many)
-        if a["maskOptional"] is None or a["maskOptional"][i]:
-            cache.narrow(axis, int(begin), many).copy_(updates[i].narrow(axis, 0, many))
-    return caches
-
-
 def searched(a):
     sorter = None if a["sorter"] is None else t(a["sorter"])
     return torch.searchsorted(t(a["sortedSequence"]), t(a["self"]), right=a["right"], sorter=sorter)
@@ -34,12 +24,6 @@ def consecutive(a):
             counts if a["returnCounts"] else None)  # fmt: skip
 
 
-def jagged(a):
-    starts, ends = t(a["inputOffset"])[:-1], t(a["inputOffset"])[1:]
-    pieces = [torch.arange(b, e) for b, e in zip(starts, ends, strict=True)]
-    return torch.cat([pieces[k] for k in a["permute"]])
-
-
 def scattered(a):
     """torch has a reduction as a word, and takes a number as the source."""
     word = {1: {"reduce": "add"}, 2: {"reduce": "multiply"}}.get(a["reduce"], {})
@@ -47,19 +31,7 @@ def scattered(a):
     return t(a["self"]).scatter(a["dim"], t(a["index"]).long(), source, **word)
 
 
-def scatter(word):
-    def run(a):
-        found = t(a["varRef"]).clone()
-        for i, u in zip(a["indices"], t(a["updates"]), strict=True):
-            found[int(i)] = word(found[int(i)], u)
-        return found
-
-    return run
-
-
 ORACLES = {
-    "aclnnScatterList": listed_caches,
-    "aclnnExpandIntoJaggedPermute": jagged,
     "aclnnScatter": scattered,
     "aclnnScatterValue": scattered,
     "aclnnTake": lambda a: torch.take(t(a["self"]), t(a["index"])),
@@ -89,11 +61,6 @@ ORACLES = {
     "aclnnScatterNdUpdate": lambda a: t(a["varRef"]).index_put(
         tuple(t(a["indices"]).T), t(a["updates"])
     ),
-    "aclnnScatterMax": scatter(torch.maximum),
-    "aclnnScatterMin": scatter(torch.minimum),
-    "aclnnScatterMul": scatter(torch.mul),
-    "aclnnScatterDiv": scatter(torch.div),
-    "aclnnTfScatterAdd": scatter(torch.add),
     "aclnnGatherV2": lambda a: torch.index_select(
         t(a["self"]), a["dim"], t(a["index"]).flatten()
     ).unflatten(a["dim"] % a["self"].ndim, a["index"].shape),
@@ -113,18 +80,3 @@ ORACLES = {
     "aclnnUniqueConsecutive": consecutive,
     "aclnnUniqueDim": lambda a: distinct(a, dim=a["dim"]),
 }
-# Operator, arguments by header name, results by hand.
-BY_HAND = [
-    (
-        "aclnnScatterReduce",
-        {
-            "self": [1.0, 2.0],
-            "dim": 0,
-            "index": [0, 0],
-            "src": [3.0, 5.0],
-            "reduce": 5,
-            "includeSelf": True,
-        },
-        [[3.0, 2.0]],
-    ),
-]

@@ -90,18 +90,3 @@ ORACLES = {
     "aclnnFusedAdamw": fused_adamw,
     "aclnnFusedSgd": sgd,
 }
-# Operator, arguments by header name, results by hand.
-BY_HAND = [
-    (
-        "aclnnAmpUpdateScale",
-        {
-            "currentScale": [8.0],
-            "growthTracker": [2],
-            "foundInf": [0.0],
-            "growthFactor": 2.0,
-            "backoffFactor": 0.5,
-            "growthInterval": 3,
-        },
-        [[16.0], [0]],
-    ),
-]

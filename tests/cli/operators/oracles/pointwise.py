@@ -12,17 +12,8 @@ CODES = {2: torch.int8, 3: torch.int32, 4: torch.uint8, 6: torch.int16, 9: torch
          12: torch.bool}  # fmt: skip
 
 
-def scaled(a):
-    x, dim = t(a["x"]), a["axis"] % a["x"].ndim
-    like = [1] * dim + list(a["scale"].shape)
-    like += [1] * (x.ndim - len(like))
-    shift = 0 if a["bias"] is None else t(a["bias"]).reshape(like)
-    return x * t(a["scale"]).reshape(like) + shift
-
-
 ORACLES = {
     "aclnnInplaceCopy": lambda a: t(a["selfRef"]).copy_(t(a["src"])),
-    "aclnnScale": scaled,
     "aclnnInplaceAddV3": lambda a: torch.add(
         torch.tensor(a["selfRef"]).double(), t(a["other"]), alpha=a["alpha"]
     ),

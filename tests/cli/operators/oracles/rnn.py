@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from ._arguments import autograd, t
+from ._arguments import t
 
 
 def packed(x, sizes):
@@ -54,31 +54,6 @@ def recurrence(word, gates, a, ways):
     return torch.autograd.grad(outs, (x, *begin, *net.parameters()), flows)
 
 
-def cell(gates, cx):
-    i, f, g, o = gates.chunk(4, -1)
-    new = f.sigmoid() * cx + i.sigmoid() * g.tanh()
-    return o.sigmoid() * new.tanh(), new
-
-
-def one_cell(a):
-    gates = t(a["inputGates"]) + t(a["hiddenGates"])
-    for name in ("inputBiasOptional", "hiddenBiasOptional"):
-        gates = gates if a[name] is None else gates + t(a[name])
-    i, f, g, o = gates.chunk(4, -1)
-    return *cell(gates, t(a["cx"])), torch.cat(
-        [i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()], -1
-    )
-
-
-def cell_gradients(a):
-    i, f, g, o = t(a["storage"]).chunk(4, -1)
-    gates = torch.cat([torch.logit(i), torch.logit(f), torch.atanh(g), torch.logit(o)], -1)
-    flows = [np.zeros_like(a["cx"]) if a[n] is None else a[n]
-             for n in ("gradHyOptional", "gradCOptional")]  # fmt: skip
-    dgates, dcx = autograd(cell, gates.numpy(), a["cx"], flow=flows)
-    return dgates, dcx, dgates.sum(0)
-
-
 def lstm(a):
     net = net_of(torch.nn.LSTM, a, a["bidirectional"])
     with torch.no_grad():
@@ -109,8 +84,6 @@ ORACLES = {
     "aclnnGRU": gru,
     "aclnnGRUBackward": lambda a: recurrence(torch.nn.GRU, 3, a, 1 + a["bidirection"]),
     "aclnnLstmBackward": lambda a: recurrence(torch.nn.LSTM, 4, a, 1 + a["bidirectional"]),
-    "aclnnThnnFusedLstmCell": one_cell,
-    "aclnnThnnFusedLstmCellBackward": cell_gradients,
     "aclnnLSTM": lstm,
     "aclnnBidirectionLSTM": both_ways,
 }

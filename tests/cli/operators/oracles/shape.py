@@ -8,22 +8,8 @@ import torch.nn.functional as F
 from ._arguments import autograd, t
 
 
-def tiles(a):
-    x = t(a["srcTensor"])
-    wide = 32 if x.dtype == torch.int8 else 16
-    x = F.pad(x, (0, -x.shape[-1] % wide, 0, -x.shape[-2] % 16))
-    return x.unflatten(-1, (-1, wide)).unflatten(-3, (-1, 16)).movedim(-2, -4)
-
-
 def ints(values):
     return [int(v) for v in values]
-
-
-def moved(a):
-    x, perm, shape = t(a["x"]), ints(a["perm"]), ints(a["shape"])
-    return (
-        x.permute(perm).reshape(shape) if a["transpose_first"] else x.reshape(shape).permute(perm)
-    )
 
 
 def repeats_back(a):
@@ -51,8 +37,6 @@ PADS = [(kind, mode, rank)
 ORACLES = {
     **{f"aclnn{kind}Pad{rank}d": padded(mode) for kind, mode, rank in PADS},
     **{f"aclnn{kind}Pad{rank}dBackward": padded_back(mode) for kind, mode, rank in PADS},
-    "aclnnNpuFormatCast": tiles,
-    "aclnnConfusionTranspose": moved,
     "aclnnDiag": lambda a: torch.diag(t(a["self"]), a["diagonal"]),
     "aclnnDiagFlat": lambda a: torch.diagflat(t(a["self"]), a["diagonal"]),
     "aclnnChannelShuffle": lambda a: F.channel_shuffle(t(a["self"]), a["groups"]),

@@ -38,19 +38,3 @@ ORACLES = {
         t(a["self"]), t(a["mat1"]), t(a["mat2"]), beta=a["beta"], alpha=a["alpha"]
     ),
 }
-# Operator, arguments by header name, results by hand.
-BY_HAND = [
-    (
-        "aclnnGemm",
-        {
-            "A": [[1.0, 2.0]],
-            "B": [[3.0], [4.0]],
-            "C": [[1.0]],
-            "alpha": 2.0,
-            "beta": 0.5,
-            "transA": 0,
-            "transB": 0,
-        },
-        [[[22.5]]],
-    ),
-]
