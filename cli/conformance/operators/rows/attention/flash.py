@@ -4,33 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .....spec import (
-    Rule,
-    array,
-    bits,
-    both,
-    by,
-    choice,
-    content,
-    equals,
-    forms,
-    group,
-    head_dim,
-    ignored,
-    index,
-    mask,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    pin,
-    require,
-    seq,
-    sizes,
-    spec,
-    tensor,
-)  # fmt: skip
+from .....spec import *
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .._saved import arguments, known, saved
@@ -43,7 +17,7 @@ _FORMATS: Final = dict.fromkeys(("query", "key", "keyIn", "value", "dy", "attent
 LARGEST: Final = float(np.finfo(np.float32).max)
 
 
-def heads(x: Array, layout: str, n: int) -> Array:
+def by_heads(x: Array, layout: str, n: int) -> Array:
     """[B, N, S, D] of a tensor in a layout; `n` heads where the last dimension holds them."""
     if layout == "BNSD":
         return x
@@ -170,8 +144,8 @@ def flash(
     kvStartIdxOptional: Sequence[int] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     kv = _kv_heads(key, query, inputLayout, headNum)
-    q = heads(query, inputLayout, headNum)
-    k, v = heads(key, inputLayout, kv), heads(value, inputLayout, kv)
+    q = by_heads(query, inputLayout, headNum)
+    k, v = by_heads(key, inputLayout, kv), by_heads(value, inputLayout, kv)
     sizes = (q.shape[2], k.shape[2])
     hidden = unseen(sparseMode, *sizes, preTokens, nextTokens, prefixOptional)
     share = dropped(dropMaskOptional, keepProb, (*q.shape[:3], k.shape[2]))
@@ -328,8 +302,8 @@ def flash_grad(
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q. A sink has
     no value: its score gets -P rowsum(dO O)."""
     kv = _kv_heads(keyIn, query, inputLayout, headNum)
-    q, g = heads(query, inputLayout, headNum), heads(dy, inputLayout, headNum)
-    k, v = heads(keyIn, inputLayout, kv), heads(value, inputLayout, kv)
+    q, g = by_heads(query, inputLayout, headNum), by_heads(dy, inputLayout, headNum)
+    k, v = by_heads(keyIn, inputLayout, kv), by_heads(value, inputLayout, kv)
     sizes = (q.shape[2], k.shape[2])
     hidden = unseen(sparseMode, *sizes, preTokens, nextTokens, prefixOptional)
     share = dropped(dropMaskOptional, keepProb, (*q.shape[:3], k.shape[2]))

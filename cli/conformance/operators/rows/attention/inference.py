@@ -2,42 +2,12 @@
 
 from __future__ import annotations
 
-from .....spec import (
-    Rule,
-    batch,
-    both,
-    by,
-    choice,
-    content,
-    dtypes,
-    equals,
-    forms,
-    group,
-    head_dim,
-    ignored,
-    index,
-    mask,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    overload,
-    page,
-    pages,
-    require,
-    scalar_tensor,
-    seq,
-    sizes,
-    spec,
-    tensor,
-    tensors,
-)
+from .....spec import *
 from .....spec import causal as causal_mask
 from .....spec import heads as heads_
 from .....spec.domains import evaluate
 from .._words import *
-from .flash import back, heads
+from .flash import back, by_heads
 
 _PAGES: Final = ("Vaswani et al.: Attention Is All You Need, 2017; op-plugin documents "
                  "npu_prompt_flash_attention, npu_incre_flash_attention and "
@@ -60,7 +30,7 @@ def _sequences(x: Array, layout: str, n: int, ends: Sequence[int] | None) -> lis
     if layout == "TND":
         assert ends is not None
         return [part.swapaxes(0, 1) for part in np.split(x, list(ends)[:-1])]
-    return list(heads(x, layout, n))
+    return list(by_heads(x, layout, n))
 
 
 def _restored(x: Array, mode: int, scale: Array | None, offset: Array | None, at: int) -> Array:
@@ -157,11 +127,11 @@ def infer(
             whole[:, fq : fq + nq], k[:, fk : fk + nk], v[:, fk : fk + nk]))  # fmt: skip
         if prefix[0] is not None:
             n = None if prefix[2] is None else prefix[2][0]
-            k, v = (np.concatenate([heads(p, layout, kv)[0][:, :n], x], 1)
+            k, v = (np.concatenate([by_heads(p, layout, kv)[0][:, :n], x], 1)
                     for p, x in zip(prefix[:2], (k, v), strict=True))  # fmt: skip
         if rope[0] is not None and rope[1] is not None:
-            q = np.concatenate([q, heads(rope[0], layout, numHeads)[b][:, fq : fq + nq]], -1)
-            k = np.concatenate([k, heads(rope[1], layout, kv)[b][:, fk : fk + nk]], -1)
+            q = np.concatenate([q, by_heads(rope[0], layout, numHeads)[b][:, fq : fq + nq]], -1)
+            k = np.concatenate([k, by_heads(rope[1], layout, kv)[b][:, fk : fk + nk]], -1)
         k, v = (np.repeat(x, numHeads // kv, 0) for x in (k, v))
         score = q @ k.swapaxes(-1, -2) * _factor(deq1) * scaleValue
         if slope > 1 and shift is not None:

@@ -2,31 +2,7 @@
 
 from __future__ import annotations
 
-from .....spec import (
-    Rule,
-    array,
-    both,
-    by,
-    choice,
-    content,
-    equals,
-    flag,
-    group,
-    head_dim,
-    ignored,
-    integer,
-    mask,
-    null,
-    number,
-    only,
-    optional,
-    out,
-    parts,
-    seq,
-    sizes,
-    spec,
-    tensor,
-)
+from .....spec import *
 from .....spec import heads as heads_
 from .._words import *
 
@@ -66,7 +42,7 @@ def weighed(
     return weights[..., :-1] @ values / np.where(total == 0, 1, total)[..., None], top, total
 
 
-def heads(x: Array, count: int) -> Array:
+def by_heads(x: Array, count: int) -> Array:
     """[T, M, D] → [N, T, D]: every head of keys serves a group of `count` / M heads."""
     return np.repeat(np.moveaxis(x, 1, 0), count // x.shape[1], 0)
 
@@ -220,8 +196,8 @@ def sparse_flash(
         seen = blocks_seen(lists, len(k), sparseBlockSizeOptional)
         if sparseMode == 3:
             seen = seen & np.tri(len(q), len(k), len(k) - len(q), dtype=bool)
-        scores = heads(q, n) @ heads(k, n).swapaxes(1, 2) * scaleValue
-        y, top, total = weighed(scores, heads(v, n), seen, sinksOptional)
+        scores = by_heads(q, n) @ by_heads(k, n).swapaxes(1, 2) * scaleValue
+        y, top, total = weighed(scores, by_heads(v, n), seen, sinksOptional)
         results.append((np.moveaxis(y, 0, 1), top.T, total.T))
     parts_ = list(zip(*results, strict=True))
     whole, *stats = (np.concatenate(p) if packed else np.stack(p) for p in parts_)
@@ -279,8 +255,8 @@ def selected(
         *(split(x, actualSeqKvLenOptional, True) for x in (key, value)), strict=True,
     ):  # fmt: skip
         seen = listed(lists, len(k), selectedBlockSize, n, attenMaskOptional)
-        scores = heads(q, n) @ heads(k, n).swapaxes(1, 2) * scaleValue
-        results.append(weighed(scores, heads(v, n), seen))
+        scores = by_heads(q, n) @ by_heads(k, n).swapaxes(1, 2) * scaleValue
+        results.append(weighed(scores, by_heads(v, n), seen))
     whole, top, total = (np.concatenate(part, 1) for part in zip(*results, strict=True))
     wide = [np.repeat(x.T[..., None], EIGHT, -1) for x in (top, total)]
     return wide[0], wide[1], np.moveaxis(whole, 0, 1)

@@ -19,9 +19,9 @@ from .sparse import (
     UNBANDED,
     block_sparse,
     blocks,
+    by_heads,
     floyd,
     floyd_inputs,
-    heads,
     latent,
     listed,
     open_sequences,
@@ -110,7 +110,9 @@ def selected_back(
         *(split(x, actualSeqKvLenOptional, True) for x in (key, value)), strict=True,
     ):  # fmt: skip
         seen = listed(lists, len(k), selectedBlockSize, n, attenMaskOptional)
-        dq, dk, dv = back(heads(q, n), heads(k, n), heads(v, n), seen, heads(dy, n), scaleValue)
+        dq, dk, dv = back(
+            by_heads(q, n), by_heads(k, n), by_heads(v, n), seen, by_heads(dy, n), scaleValue
+        )
         results.append((np.moveaxis(dq, 0, 1), folded(dk, m), folded(dv, m)))
     dq, dk, dv = (np.concatenate(part) for part in zip(*results, strict=True))
     return dq, dk, dv
@@ -170,7 +172,9 @@ def sparse_back(
         seen = np.repeat(listed(lists, len(k), sparseBlockSize, m, None), n // m, 0)
         if sparseMode == 3:
             seen = seen & np.tri(len(q), len(k), len(k) - len(q), dtype=bool)
-        dq, dk, dv = back(heads(q, n), heads(k, n), heads(v, n), seen, heads(dy, n), scaleValue)
+        dq, dk, dv = back(
+            by_heads(q, n), by_heads(k, n), by_heads(v, n), seen, by_heads(dy, n), scaleValue
+        )
         rest = ((0, len(whole) - len(k)), (0, 0), (0, 0))
         results.append((np.moveaxis(dq, 0, 1), *(np.pad(folded(x, m), rest) for x in (dk, dv))))
     join = np.concatenate if packed else np.stack
