@@ -7,14 +7,16 @@ once, and `wait_tensor` gives them as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mindtorch
 
 from .._tensor.tensor import Tensor
+from ..ops.namespaces import OpOverloadPacket, namespace
 from . import _calls, get_rank, get_world_size, new_group
 from ._calls import Group
+from ._counted import counted
 from ._group import ProcessGroup, default
 from .device_mesh import DeviceMesh
 from .nn import functional
@@ -54,16 +56,19 @@ def wait_tensor(tensor: Tensor) -> Tensor:
 
 def broadcast(self: Tensor, src: int, group: Where, tag: str = "") -> Tensor:
     """Rank `src`'s tensor."""
+    counted("broadcast")
     return functional.broadcast(self, src, _group(group))
 
 
 def all_reduce(self: Tensor, reduceOp: str, group: Where, tag: str = "") -> Tensor:
     """The reduction of every rank's tensor."""
+    counted("all_reduce")
     return functional.all_reduce(self, _op(reduceOp), _group(group))
 
 
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Where, tag: str = "") -> Tensor:
     """Every rank's tensor, one after the other along a dimension."""
+    counted("all_gather_into_tensor")
     return mindtorch.cat(functional.all_gather(self, _group(group)), gather_dim)
 
 
@@ -71,6 +76,7 @@ def reduce_scatter_tensor(
     self: Tensor, reduceOp: str, scatter_dim: int, group: Where, tag: str = ""
 ) -> Tensor:
     """This rank's part, along a dimension, of the reduction of every rank's tensor."""
+    counted("reduce_scatter_tensor")
     place = _group(group)
     count = get_world_size(place)
     if self.size(scatter_dim) % count:
@@ -87,6 +93,7 @@ def all_to_all_single(
     input_split_sizes: Sequence[int] | None, group: Where, tag: str = "",
 ) -> Tensor:  # fmt: skip
     """Rows to each rank, and theirs."""
+    counted("all_to_all_single")
     rows = self.shape[0] if output_split_sizes is None else sum(output_split_sizes)
     output = self.new_empty((rows, *self.shape[1:]))
     return functional.all_to_all_single(
@@ -96,6 +103,7 @@ def all_to_all_single(
 
 def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Where, tag: str = "") -> Tensor:
     """The tensor of the rank that sends to this one: rank i sends to `src_dst[i]`."""
+    counted("all_to_all_single")
     place = _group(group)
     rank = get_rank(place)
     there, here = ([0] * get_world_size(place) for _ in range(2))
@@ -135,3 +143,17 @@ reduce_scatter_single = reduce_scatter_single_autograd = reduce_scatter_tensor
 reduce_scatter_tensor_autograd = reduce_scatter_tensor
 reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 all_reduce_inplace, all_to_all_inplace = _calls.all_reduce, _calls.all_to_all_single
+
+
+# torch.ops.c10d_functional has those of older programs: a tag, ranks and their number come last.
+_CALLS: dict[str, Callable[..., Any]] = {
+    "all_gather_into_tensor": lambda t, tag, ranks, size: all_gather_tensor(t, 0, ranks),
+    "all_reduce": lambda t, op, tag, ranks, size: all_reduce(t, op, ranks),
+    "all_to_all_single": lambda t, to, of, tag, ranks, size: all_to_all_single(t, to, of, ranks),
+    "broadcast": lambda t, source, tag, ranks, size: broadcast(t, source, ranks),
+    "reduce_scatter_tensor": lambda t, op, tag, ranks, size: reduce_scatter_tensor(t, op, 0, ranks),
+    "wait_tensor": wait_tensor,
+}
+for _name, _call in _CALLS.items():
+    _packet = OpOverloadPacket("c10d_functional", _name, _call)
+    setattr(namespace("c10d_functional"), _name, _packet)

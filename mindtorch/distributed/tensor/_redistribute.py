@@ -8,6 +8,7 @@ import mindtorch
 
 from ..._tensor.tensor import Tensor
 from .. import _calls
+from .._counted import counted
 from ..device_mesh import DeviceMesh
 from .placement_types import Partial, Placement, Replicate, Shard, _NormPartial
 
@@ -46,6 +47,7 @@ def _gathered(local: Tensor, dim: int, size: int, mesh: DeviceMesh, i: int) -> T
         local = mindtorch.cat([local, local.new_zeros(shape)], dim)
     local = local.contiguous()
     parts = [mindtorch.empty_like(local) for _ in range(count)]
+    counted("all_gather_into_tensor")
     _calls.all_gather(parts, local, mesh.get_group(i))
     parts = [p.narrow(dim, 0, share(size, count, k)[0]) for k, p in enumerate(parts)]
     return mindtorch.cat(parts, dim)
@@ -56,6 +58,7 @@ _REDUCTIONS = {"sum": "SUM", "avg": "SUM", "product": "PRODUCT", "max": "MAX", "
 
 def _reduced(local: Tensor, placement: Partial, mesh: DeviceMesh, i: int) -> Tensor:
     """What the summands of all processes make."""
+    counted("all_reduce")
     is_bool = local.dtype is mindtorch.bool
     norm = placement.norm_type if isinstance(placement, _NormPartial) else None
     total = local.int() if is_bool else local.clone() if norm is None else local**norm
@@ -65,6 +68,21 @@ def _reduced(local: Tensor, placement: Partial, mesh: DeviceMesh, i: int) -> Ten
     if norm is not None:
         total = total ** (1 / norm)
     return total != 0 if is_bool else total
+
+
+def _scattered(local: Tensor, placement: Partial, dim: int, mesh: DeviceMesh, i: int) -> Tensor:
+    """This process's part along `dim` of what the summands of all processes make."""
+    count, size = mesh.size(i), local.shape[dim]
+    most = share(size, count, 0)[0]
+    shape = list(local.shape)
+    shape[dim] = most * count - size
+    rows = mindtorch.cat([local, local.new_zeros(shape)], dim) if shape[dim] else local
+    rows = mindtorch.stack(rows.chunk(count, dim))
+    part = mindtorch.empty_like(rows[0])
+    counted("reduce_scatter_tensor")
+    _calls.reduce_scatter_single(part, rows, _REDUCTIONS[placement.reduce_op], mesh.get_group(i))
+    part = part / count if placement.reduce_op == "avg" else part
+    return part.narrow(dim, 0, share(size, count, mesh.get_local_rank(i))[0])
 
 
 def _to_partial(local: Tensor, placement: Partial, mesh: DeviceMesh, i: int) -> Tensor:
@@ -86,6 +104,14 @@ def redistributed(
     A dimension that is cut several times is put together from the last cut on.
     """
     changed = {i for i in range(mesh.ndim) if now[i] != then[i]}
+    if len(changed) == 1:
+        (i,) = changed
+        summed, cut = now[i], then[i]
+        if (
+            type(summed) is Partial and isinstance(cut, Shard) and mesh.size(i) > 1
+            and cut not in now and local.dtype is not mindtorch.bool and local.shape[cut.dim]
+        ):  # fmt: skip
+            return _scattered(local, summed, cut.dim, mesh, i)
     for i in list(changed):
         for p in (now[i], then[i]):
             if isinstance(p, Shard):

@@ -434,6 +434,46 @@ def coalesced(rank, size, _):
     tell("split", lambda: dist.split_group())
 
 
+def counted(rank, size, _):
+    """What a CommDebugMode counts, and functions of local tensors."""
+    mode = place("distributed.tensor.debug").CommDebugMode
+    local_map = place("distributed.tensor.experimental").local_map
+    made = place("distributed.tensor")
+    mesh = init_device_mesh("cpu", (size,))
+    ways = {"0": Shard(0), "1": Shard(1), "whole": Replicate()}
+    ways |= {op: made.Partial(op) for op in ("sum", "avg", "max")}
+    for rows in (2 * size, 5):
+        values = torch.arange(4.0 * rows).view(rows, 4) * (1 + rank)
+        for first, now in ways.items():
+            local = distribute_tensor(values, mesh, [now]).to_local() if first in "01" else values
+            for then in ways:
+
+                def moved(then=then, now=now, local=local, shape=values.shape):
+                    x = made.DTensor.from_local(
+                        local, mesh, [now], run_check=False, shape=shape, stride=(4, 1)
+                    )
+                    with mode() as seen:
+                        y = x.redistribute(placements=[ways[then]]).to_local()
+                    counts = {str(k): v for k, v in seen.get_comm_counts().items()}
+                    return [[round(v, 3) for v in y.flatten().tolist()], str(counts)]
+
+                # Of whole values that differ, ranks have what they have.
+                if "sum" not in then and "avg" not in then and "max" not in then:
+                    tell(f"{rows} {first} to {then}", moved)
+    x = distribute_tensor(torch.arange(8.0).view(4, 2), mesh, [Replicate()])
+    doubled = local_map(lambda t, k: (t * k, 3), ([Replicate()], None), ([Replicate()], None))
+    tell("mapped", lambda: [doubled(x, 2.0)[0].to_local(), doubled(x, 2.0)[1]])
+    tell("mapped plain", lambda: doubled(torch.ones(2), 2.0)[0])
+    for options in (
+        {"in_placements": ([Shard(0)],)}, {"in_placements": ([Replicate()],) * 2},
+        {"in_placements": (None,)}, {"out_placements": ([Replicate()],) * 2},
+        {"in_placements": ([Shard(0)],), "redistribute_inputs": True},
+    ):  # fmt: skip
+        options = {"out_placements": [Replicate()], **options}
+        call = local_map(lambda t: t.sum(), **options)
+        tell(f"mapped {len(told)}", lambda call=call: call(x).to_local())
+
+
 def hooks(rank, size, _):
     """What sends gradients: their buckets, PowerSGD's sums, means of parameters."""
     kinds = place("distributed.algorithms.ddp_comm_hooks")
@@ -523,6 +563,7 @@ if __name__ == "__main__":
         training,
         joined,
         coalesced,
+        counted,
         hooks,
     ):
         part(rank, size, None)
