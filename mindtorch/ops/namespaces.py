@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from .._tensor.loading import load
@@ -202,6 +203,10 @@ class OpOverloadPacket:
 REFUSING: list[Callable[[str], Callable[..., Any] | None]] = []
 
 
+# Modules that put operators into a namespace, loaded when one of it is first asked for.
+_ELSEWHERE = {"quantized": "mindtorch.ao.quantization._quantized_ops"}
+
+
 class _OpNamespace:
     """The operators of one namespace."""
 
@@ -213,6 +218,11 @@ class _OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
         load()  # an operator may be the first thing that a program asks for
+        if self.name in _ELSEWHERE:
+            import_module(_ELSEWHERE.pop(self.name))
+            if name in vars(self):
+                operator: OpOverloadPacket = vars(self)[name]
+                return operator
         run = _aten(name) if self.name == "aten" else _defined(self.name, name)
         if run is None and self.name == "aten":
             run = next(filter(None, (find(name) for find in REFUSING)), None)

@@ -264,8 +264,30 @@ def test_functions_of_integers_are_the_same(call):
     agree(run)
 
 
-@pytest.mark.parametrize("name", ["Conv1d", "Conv2d", "ConvTranspose2d"])
+@pytest.mark.parametrize("call", [
+    "add(x, x, 0.1, 50)", "add_scalar(x, 1.5)", "mul_scalar(x, -2.0)", "sigmoid(x, 1 / 256, 0)",
+    "hardswish(x, 0.03, 20)", "relu6(x)", "elu(x, 0.03, 50)", "celu(x, 0.03, 50, 2.0)",
+    "leaky_relu(x, 0.1, False, 0.03, 50)", "softmax(x, 1, 1 / 256, 0)", "matmul(x, x, 0.1, 100)",
+    "layer_norm(x, [4], None, None, 1e-5, 0.03, 100)",
+    "group_norm(x, 2, None, None, 1e-5, 0.03, 100)",
+    "instance_norm(x, None, None, 1e-5, 0.03, 100)",
+    "batch_norm2d(x, one, zero, zero, one, 1e-5, 0.05, 100)",
+    "linear(x, Q.linear_prepack(w, None), 0.1, 90)",
+    "linear_relu(x, Q.linear_prepack(w, one), 0.1, 90)"])  # fmt: skip
+def test_operators_of_integers_are_the_same(call):
+    def run(t):
+        names = {
+            "x": ints(t, 1, 4, 4, 4), "one": t.ones(4), "zero": t.zeros(4),
+            "w": t.quantize_per_tensor(seeded(t, (4, 4), 2), 0.02, 0, t.qint8),
+        }  # fmt: skip
+        result = eval(f"Q.{call}", {**names, "Q": t.ops.quantized})
+        return result.int_repr(), result.q_scale(), result.q_zero_point()
+
+    agree(run)
+
+
 # As many channels out as in: with others torch mixes those of transposed convolutions.
+@pytest.mark.parametrize("name", ["Conv1d", "Conv2d", "ConvTranspose2d"])
 def test_convolutions_of_floats_have_weights_of_integers(name):
     def run(t):
         t.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Owns torch.ops.quantized's functions of two tensors, or several, that graphs call."""
+"""Owns torch.ops.quantized: functions of quantised tensors, which graphs call too."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from typing import Any
 import mindtorch as torch
 from mindtorch import Tensor
 from mindtorch._quantized import make
+from mindtorch.nn import functional as F
 from mindtorch.ops.namespaces import namespace
 
-from ..nn.quantized._kernels import centered
+from ..nn.quantized._kernels import (
+    centered,
+    channels_last,
+    linear_dynamic,
+    of_floats,
+    weighted,
+    within,
+)
 
 
 def _moved(a: Any, number: float) -> Tensor:
@@ -71,10 +79,121 @@ def _cat(tensors: Sequence[Any], dim: int, scale: float | None = None,
     return torch.quantize_per_tensor(values, scale, zero_point, first.dtype)
 
 
+def _matmul(qa: Any, qb: Any, scale: float, zero_point: int) -> Tensor:
+    for q in (qa, qb):
+        centered(q, "matmul")
+    product = torch.matmul(qa.dequantize(), qb.dequantize())
+    result: Tensor = torch.quantize_per_tensor(product, float(scale), int(zero_point), qa.dtype)
+    return result
+
+
+def _number(name: str) -> Any:
+    return lambda qa, b: _NUMBERS[name](qa, b)
+
+
+def _batch_norm(name: str) -> Any:
+    def operator(
+        qx: Any, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float,
+        output_scale: float, output_zero_point: int,
+    ) -> Tensor:  # fmt: skip
+        def normalise(x: Tensor) -> Tensor:
+            return F.batch_norm(x, mean, var, weight, bias, False, 0.0, eps)
+
+        result: Any = of_floats(normalise, qx, output_scale, output_zero_point, name)
+        return channels_last(result)
+
+    return operator
+
+
+class LinearPackedParamsBase:
+    """A weight and a bias as `quantized::linear` takes them."""
+
+    def __init__(self, weight: Any, bias: Tensor | None):
+        self._weight, self._bias = weight, bias
+
+    def unpack(self) -> tuple[Any, Tensor | None]:
+        """The weight and the bias."""
+        return self._weight, self._bias
+
+    def weight(self) -> Any:
+        """qint8 `[out, in]`."""
+        return self._weight
+
+    def bias(self) -> Tensor | None:
+        """float32 `[out]`."""
+        return self._bias
+
+
+def _linear(relu: bool) -> Any:
+    name = "linear_relu" if relu else "linear"
+
+    def operator(X: Any, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Tensor:  # noqa: N803
+        weight, bias = W_prepack.unpack()
+
+        def product(a: Tensor, w: Tensor) -> Tensor:
+            return torch.matmul(a, w.t())
+
+        return weighted(X, weight, bias, Y_scale_i, Y_zero_point_i, relu, name, product, -1)
+
+    return operator
+
+
+def _linear_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:  # noqa: N803
+    return linear_dynamic(X, *W_prepack.unpack())
+
+
+# Functions of what the integers stand for: name → schema's parameters, and the function of floats.
+_OF_FLOATS: dict[str, tuple[str, Callable[..., Tensor]]] = {
+    "celu": ("output_scale output_zero_point alpha=1.0", F.celu),
+    "elu": ("output_scale output_zero_point alpha=1.0", F.elu),
+    "group_norm": ("num_groups weight bias eps output_scale output_zero_point", F.group_norm),
+    "hardswish": ("output_scale output_zero_point", F.hardswish),
+    "layer_norm": (
+        "normalized_shape weight bias eps output_scale output_zero_point", F.layer_norm,
+    ),
+    "leaky_relu": (
+        "negative_slope inplace output_scale output_zero_point",
+        lambda x, slope, inplace: F.leaky_relu(x, slope),
+    ),
+    "prelu": (
+        "weight output_scale output_zero_point", lambda x, w: F.prelu(x, w.dequantize()),
+    ),
+    "instance_norm": (
+        "weight bias eps output_scale output_zero_point",
+        lambda x, w, b, eps: F.instance_norm(x, None, None, w, b, True, 0.0, eps),
+    ),
+    "sigmoid": ("output_scale output_zero_point", torch.sigmoid),
+    "softmax": ("dim output_scale output_zero_point", torch.softmax),
+}  # fmt: skip
+
+
+def _of_floats(name: str) -> Any:
+    text, function = _OF_FLOATS[name]
+    words = [word.partition("=")[0] for word in text.split()]
+    rest = [word for word in words if not word.startswith("output_")]
+
+    def operator(qx: Any, *args: Any, **kwargs: Any) -> Tensor:
+        values = dict(zip(words, args, strict=False)) | kwargs
+
+        def computed(x: Tensor) -> Tensor:
+            return function(x, *(values[word] for word in rest if word in values))
+
+        scale, zero_point = values["output_scale"], values["output_zero_point"]
+        return of_floats(computed, qx, scale, zero_point, name)
+
+    return operator
+
+
 OPERATORS = {
     "add": _pair("add", torch.add, False), "add_relu": _pair("add_relu", torch.add, True),
     "mul": _pair("mul", torch.mul, False), "mul_relu": _pair("mul_relu", torch.mul, True),
-    "cat": _cat,
+    "cat": _cat, "add_scalar": _number("add"), "mul_scalar": _number("mul"), "matmul": _matmul,
+    "batch_norm2d": _batch_norm("batch_norm2d"), "batch_norm3d": _batch_norm("batch_norm3d"),
+    "linear_prepack": lambda W, B=None: LinearPackedParamsBase(W, B),  # noqa: N803
+    "linear_unpack": lambda W_prepack: W_prepack.unpack(),  # noqa: N803
+    "linear": _linear(False), "linear_relu": _linear(True), "linear_dynamic": _linear_dynamic,
+    "relu6": lambda qx, inplace=False: within(qx, 0.0, 6.0, "relu6"),
+    **{name: _of_floats(name) for name in _OF_FLOATS},
 }  # fmt: skip
 for _name, _operator in OPERATORS.items():
     _operator.__name__ = _operator.__qualname__ = _name

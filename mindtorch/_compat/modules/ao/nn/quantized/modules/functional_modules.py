@@ -125,10 +125,14 @@ class QFunctional(nn.Module):
         return self._seen("matmul", x.dequantize() @ y.dequantize(), x, y)
 
     def add_scalar(self, x: QuantizedTensor, y: float) -> Tensor:
-        raise NotImplementedError("quantized::add_scalar: mindtorch has no such kernel")
+        """`x + y`, by another zero point."""
+        result: Tensor = torch.ops.quantized.add_scalar(x, y)
+        return result
 
     def mul_scalar(self, x: QuantizedTensor, y: float) -> Tensor:
-        raise NotImplementedError("quantized::mul_scalar: mindtorch has no such kernel")
+        """`x * y`, by another scale."""
+        result: Tensor = torch.ops.quantized.mul_scalar(x, y)
+        return result
 
     @classmethod
     def from_float(cls, mod: nn.Module, use_precomputed_fake_quant: bool = False) -> QFunctional:
