@@ -65,6 +65,7 @@ def _interpolate(args: Sequence[Any]) -> str:
 # By the row's name: a name, or a rule that reads the arguments as the plan knows them.
 RULES: dict[str, str | Rule] = {
     "_batch_norm_functional": "NativeBatchNormBackward0",
+    "_batch_norm_moving": "NativeBatchNormBackward0",
     "_gru_gates": "AddBackward0",
     "_gru_layer": "StackBackward0",
     "_layer_norm_backward": "NativeLayerNormBackwardBackward0",

@@ -132,7 +132,8 @@ def device_of(op: Op, geoms: Sequence[Any]) -> Device:
     return device
 
 
-_METHODS = {"_batch_norm_functional": "native_batch_norm"}  # the operator that torch's function has
+# The operator that torch's function has.
+_METHODS = dict.fromkeys(("_batch_norm_functional", "_batch_norm_moving"), "native_batch_norm")
 
 
 def _refuse_devices(

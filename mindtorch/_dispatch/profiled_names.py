@@ -350,6 +350,7 @@ def _extreme(name: str) -> Callable[[Sequence[Any], Any], str]:
 _MEAN = f"mean(sum(as_strided fill_) div_({_CAST}))"
 _SPECIAL: dict[str, Callable[[Sequence[Any], Any], str]] = {
     "_batch_norm_functional": _batch_norm,
+    "_batch_norm_moving": _batch_norm,
     "_linear_backward": lambda args, _: " ".join(
         ["mm(resolve_conj resolve_conj)"] * sum(args[3][:2])
     ),

@@ -27,6 +27,8 @@ CALLS = {
 LAYERS = {
     "layer norm": (lambda: nn.LayerNorm(3), (2, 4, 3), "bfloat16", 4),
     "group norm": (lambda: nn.GroupNorm(2, 4), (2, 4, 3), "bfloat16", 11),
+    "batch norm": (lambda: nn.BatchNorm1d(4), (3, 4), "float32", 5),
+    "batch norm of halves": (lambda: nn.BatchNorm2d(4), (3, 4, 2, 2), "bfloat16", 21),
     "cell": (lambda: nn.LSTMCell(3, 4), (2, 3), "float32", 13),
 }
 

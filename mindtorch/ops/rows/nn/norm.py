@@ -473,3 +473,39 @@ op(
     tolerance="composite",
     surface="none",
 )  # fmt: skip
+
+
+def _moving_rule(
+    input: Geometry, weight: Geometry | None, bias: Geometry | None, running_mean: Geometry,
+    running_var: Geometry, momentum: float, eps: float,
+) -> tuple[Geometry, ...]:  # fmt: skip
+    return _batch_norm_rule(input, weight, bias, running_mean, running_var, True, eps)
+
+
+def _moving_grad(
+    grad_out: Tensor | None, grad_mean: Tensor | None, grad_rstd: Tensor | None, input: Tensor,
+    weight: Tensor | None, eps: float, mean: Tensor, rstd: Tensor, needs: Sequence[bool],
+) -> tuple[Any, ...]:  # fmt: skip
+    nothing: Any = None
+    return _batch_norm_grad(
+        grad_out, grad_mean, grad_rstd, input, weight, nothing, nothing, True, eps, mean, rstd,
+        needs,
+    )  # fmt: skip
+
+
+# Training's call where the operator moves the running statistics itself, as CANN's PyTorch adapter
+# has it: it writes to both.
+op(
+    "_batch_norm_moving(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean,"
+    " Tensor running_var, float momentum, float eps) -> (Tensor out, Tensor mean, Tensor rstd)",
+    infer=_moving_rule,
+    aclnn=call(
+        "aclnnBatchNorm", "input", "weight", "bias", "running_mean", "running_var", True,
+        "momentum", "eps", "out", "mean", "rstd",
+    ),
+    absent={"cpu": "statistics are moved by calls of their own"},
+    grad={("input", "weight", "bias"): _moving_grad},
+    unsampled="batch_norm is held against torch",
+    surface="none",
+    fixed_shape=True,
+)  # fmt: skip

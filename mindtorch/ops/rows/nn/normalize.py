@@ -209,6 +209,11 @@ def normalized_by(
             lambda *_: aten._batch_norm_functional(input, weight, bias, *fixed, training, eps),
             (input, weight, bias, mean, var, training, momentum, eps),
         )
+    if training and mean is not None and var is not None and _moves(input, mean, var):
+        results = aten._batch_norm_moving(input, weight, bias, mean, var, momentum, eps)
+        mean._bump_version()
+        var._bump_version()
+        return results
     out, batch_mean, rstd = aten._batch_norm_functional(
         input, weight, bias, fixed[0], fixed[1], training, eps
     )
@@ -217,6 +222,19 @@ def normalized_by(
         unbiased = count / max(count - 1, 1)
         aten._unseen(_move, mean, var, batch_mean, rstd, momentum, eps, unbiased)
     return out, batch_mean, rstd
+
+
+def _moves(input: Tensor, mean: Tensor, var: Tensor) -> bool:
+    """Whether CANN's operator moves the running statistics: of more than one value, beside which
+    float32 ones lie on the device."""
+    return (
+        input.__class__ is mean.__class__ is var.__class__ is Tensor
+        and input._geom.device.type == "npu"
+        and input._geom.dtype is not dt.float64
+        and input._geom.numel > input._geom.shape[1]
+        and all(t._geom.dtype is dt.float32 and t._geom.device is input._geom.device
+                and t._fn is None for t in (mean, var))
+    )  # fmt: skip
 
 
 _SHARED = (
