@@ -52,7 +52,7 @@ from .graph_signature import (
 from .shapes_check import entries_of
 from .size_search import FixedSize, SizeSearch
 from .sizes import DynamicSizes, Symbol, places_of
-from .symbolic_values import show_sizes
+from .symbolic_values import read_at_inputs, show_sizes
 from .unbacked import OF_VALUES, OneMore, UnknownNumbers, refuse_number
 from .unflatten import UnflattenedModule, unflatten
 
@@ -88,10 +88,13 @@ class _Recorder(AtenRecorder):
         self.symbols = list(sizes.ranges)
         self.numbers = UnknownNumbers(self, sizes, read)
         self.calls: dict[str, str] = {}  # of modules that run, the outermost first, and classes
+        self.root_class = ""
 
     def add_node(self, kind: str, target: Target, args: Arguments, kwargs: Keywords) -> Node:
         node = super().add_node(kind, target, args, kwargs)
-        node.meta["nn_module_stack"] = dict(self.calls)
+        stack = {"L__self__": ("", self.root_class)}
+        stack.update({f"L__self__{n}": (n, kind) for n, kind in self.calls.items()})
+        node.meta["nn_module_stack"] = stack
         return node
 
     def size_error(self, version: int) -> Exception:
@@ -202,6 +205,7 @@ class _Exporter:
         paths = {id(m): path for path, m in self.mod.named_modules() if path}
         counts: Counter[tuple[str, ...]] = Counter()
         calls = self.recorder.calls
+        self.recorder.root_class = _class_path(self.mod)
 
         def enter(module: Module, args: object) -> None:
             if path := paths.get(id(module)):
@@ -209,7 +213,7 @@ class _Exporter:
                 count = counts[within]
                 counts[within] += 1
                 name = f"{path}@{count}" if count else path
-                calls[name] = type(module).__qualname__
+                calls[name] = _class_path(module)
 
         def leave(module: Module, args: object, result: object) -> None:
             if id(module) in paths:
@@ -290,6 +294,10 @@ def _output_spec(output: object, leaf: object) -> OutputSpec:
         return OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument("", output), None)
     kind = SymIntArgument if isinstance(leaf, TracedInt) else TensorArgument
     return OutputSpec(OutputKind.USER_OUTPUT, kind(output.name), None)
+
+
+def _class_path(module: Module) -> str:
+    return f"{type(module).__module__}.{type(module).__qualname__}"
 
 
 def _named_leaves(name: str, value: object) -> list[str]:
@@ -394,6 +402,7 @@ def _exported(
             raise
         outputs = exporter.finish(result)
         exporter.check_sizes(result)
+        read_at_inputs(exporter.recorder.graph)
         show_sizes(exporter.recorder.graph, sizes)
         return exporter, result, out_spec, outputs
 

@@ -15,7 +15,15 @@ from mindtorch.fx.graph_module import _assign_attr
 from mindtorch.fx.node import Node
 from mindtorch.fx.readable import readable
 from mindtorch.nn import Module
-from mindtorch.utils._pytree import TreeSpec, tree_flatten, tree_structure
+from mindtorch.utils._pytree import (
+    GetAttrKey,
+    MappingKey,
+    SequenceKey,
+    TreeSpec,
+    tree_flatten,
+    tree_leaves_with_path,
+    tree_structure,
+)
 
 from .dynamic_shapes import linear
 from .graph_signature import ExportGraphSignature, InputKind, OutputKind
@@ -246,6 +254,7 @@ def _checks(program: ExportedProgram, names: list[str]) -> list[Guard]:
     guards: list[Guard] = []
     first: dict[Symbol, tuple[int, int, str]] = {}
     leaves, _ = tree_flatten(program.example_inputs)
+    sources = _sources(program)
     places = [
         (at, name, dim, size)
         for at, (name, leaf) in enumerate(zip(names, leaves, strict=True))
@@ -254,12 +263,12 @@ def _checks(program: ExportedProgram, names: list[str]) -> list[Guard]:
     for at, name, dim, _ in places:
         symbol = program.sizes.places.get((name, dim))
         if symbol and (name, dim) not in program.sizes.derived:
-            first.setdefault(symbol, (at, dim, f"{name}.size()[{dim}]"))
+            first.setdefault(symbol, (at, dim, f"{sources[at]}.size()[{dim}]"))
     for at, leaf in enumerate(leaves):
         if not isinstance(leaf, Tensor) and leaf is not None:
-            guards.append((partial(_is_same, at, leaf), f"{names[at]} == {leaf!r}"))
+            guards.append((partial(_is_same, at, leaf), f"{sources[at]} == {leaf!r}"))
     for at, name, dim, size in places:
-        text, symbol = f"{name}.size()[{dim}]", program.sizes.places.get((name, dim))
+        text, symbol = f"{sources[at]}.size()[{dim}]", program.sizes.places.get((name, dim))
         if symbol is None:
             guards.append((partial(_has_size, at, dim, size, size), f"{text} == {size}"))
             continue
@@ -280,6 +289,20 @@ def _checks(program: ExportedProgram, names: list[str]) -> list[Guard]:
                 (partial(_has_size, at, dim, 0, bounds.upper), f"{text} <= {bounds.upper}")
             )
     return guards
+
+
+def _sources(program: ExportedProgram) -> list[str]:
+    """How a program writes the leaves of its inputs: `x`, `d['a']`, `l[0]`, `box.field`."""
+    args, kwargs = program.example_inputs
+    arguments = zip(program.argument_names, (*args, *kwargs.values()), strict=True)
+    leaves = [(n, path) for n, v in arguments for path, _ in tree_leaves_with_path(v)]
+    return [name + "".join(map(_step, path)) for name, path in leaves]
+
+
+def _step(key: MappingKey | SequenceKey | GetAttrKey) -> str:
+    if isinstance(key, GetAttrKey):
+        return f".{key.name}"
+    return f"[{key.key!r}]" if isinstance(key, MappingKey) else f"[{key.idx}]"
 
 
 def _is_same(at: int, value: object, inputs: Sequence[Any]) -> bool:

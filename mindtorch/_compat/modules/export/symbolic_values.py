@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,8 +11,58 @@ from mindtorch._tensor.geometry import Size
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx.fake import FakeTensor
 from mindtorch.fx.graph import Graph
+from mindtorch.fx.node import Node
+from mindtorch.ops.namespaces import namespace
 
 from .sizes import DynamicSizes, Symbol
+
+_SYM_SIZE = namespace("aten").sym_size.int
+
+
+def read_at_inputs(graph: Graph) -> None:
+    """Let every size that is an input's be read of that input, before anything is computed.
+
+    A size of several inputs is read of the last. As in torch, the numbers in the names count the
+    sizes that may change once more.
+    """
+    inputs = [n for n in graph.nodes if n.op == "placeholder" and "metas" in n.meta]
+    places: list[tuple[Node, int, tuple[int, ...]]] = []
+    for node in inputs:
+        columns = zip(*(m.shape for m in node.meta["metas"]), strict=True)
+        places += [(node, dim, c) for dim, c in enumerate(columns) if len(set(c)) > 1]
+    numbers = {column: at for at, (_, _, column) in enumerate(places)}
+    reads: dict[int, list[tuple[Node, int]]] = {}
+    inner = 0
+    for node in graph.nodes:
+        values = tuple(node.meta.get("ints", ()))
+        if node.target is not _SYM_SIZE or not values:
+            continue
+        inner += node.args[0] not in inputs
+        of = next((c for c in numbers if _times(values, c)), None)
+        if of is not None:
+            reads.setdefault(numbers[of], []).append((node, _times(values, of)))
+    last = [n for n in graph.nodes if n.op == "placeholder"][-1:]
+    for at in sorted(reads):
+        owner, dim, column = places[at]
+        with graph.inserting_after(last[0]):
+            size = graph.create_node("call_function", _SYM_SIZE, (owner, dim), {})
+        size.meta.update(reads[at][0][0].meta, ints=column)
+        for node, times in reads[at]:
+            product = size
+            if times > 1:
+                with graph.inserting_before(node):
+                    product = graph.create_node("call_function", operator.mul, (times, size), {})
+                product.meta.update(node.meta)
+            node.replace_all_uses_with(product)
+            graph.erase_node(node)
+        size.name = f"sym_size_int_{len(places) + inner + at}"
+        last = [size]
+
+
+def _times(values: Sequence[int], column: Sequence[int]) -> int:
+    """How often a size is another, in every version; 0 where it is no multiple."""
+    times = values[0] // column[0] if column[0] else 0
+    return times if all(v == times * c for v, c in zip(values, column, strict=True)) else 0
 
 
 class SizeExpression(SymInt):

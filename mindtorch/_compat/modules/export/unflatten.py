@@ -100,7 +100,8 @@ class _Builder:
         self.nodes = [n for n in program.graph.nodes if n.op not in ("placeholder", "output")]
         self.frames: dict[Node, Frame] = {}
         for node in self.nodes:
-            known = node.meta.get("nn_module_stack")
+            stack = node.meta.get("nn_module_stack")
+            known = None if stack is None else [path for path, _ in stack.values() if path]
             source = node.all_input_nodes[0] if node.all_input_nodes else None
             self.frames[node] = (
                 tuple(known) if known is not None else self.frames.get(source, ()) if source else ()
