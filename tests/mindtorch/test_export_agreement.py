@@ -660,3 +660,53 @@ def test_programs_are_taken_apart_into_their_modules_as_in_torch():
         return same, list(apart.state_dict()), lines, apart(x, y=x)["sum"].shape == (4, 4)
 
     assert outcome(mindtorch) == outcome(torch)
+
+
+def _sizes_and_guards(lib):
+    """Graphs with sizes of inputs and of what is made of them; what refused inputs are told."""
+    batch, n = lib.export.Dim("batch"), lib.export.Dim("n")
+
+    def module(forward, **members):
+        made = type("M", (lib.nn.Module,), {"forward": forward})()
+        for name, member in members.items():
+            setattr(made, name, member)
+        return made
+
+    def together(self, x):
+        y = lib.cat([x, x])
+        return (
+            y.view(y.shape[0], 2, -1),
+            y.shape[0] + 1,
+            (x.shape[0] + 1) * 2,
+        )
+
+    def two(self, x, y):
+        z = x * 2
+        return z.view(z.shape[0], -1), y.shape[0] * 2
+
+    def nested(self, d, xs, t):
+        return self.enc(d["a"]) + xs[0], t[1]
+
+    x, y = lib.ones(4, 6), lib.ones(4)
+    for forward, args, sizes in (
+        (together, (x,), {"x": {0: batch}}), (two, (x, y), {"x": {0: batch}, "y": {0: n}}),
+        (two, (x, y), {"x": {0: batch}, "y": {0: batch}}),
+    ):  # fmt: skip
+        yield str(lib.export.export(module(forward), args, dynamic_shapes=sizes).graph)
+    enc = lib.nn.Sequential(lib.nn.Linear(2, 2))
+    shapes = {"d": {"a": {0: batch}}, "xs": [{0: batch}], "t": (None, {0: batch})}
+    ones = lib.ones(3, 2)
+    example = {"a": ones}, [ones], (1, lib.ones(3))
+    program = lib.export.export(module(nested, enc=enc), example, dynamic_shapes=shapes)
+    stacks = [n.meta.get("nn_module_stack") for n in program.graph.nodes if n.op == "call_function"]
+    yield [[path for path, _ in stack.values()] for stack in stacks], [list(s) for s in stacks]
+    for wrong in (({"a": lib.ones(3, 3)}, *example[1:]), (example[0], [lib.ones(4, 2)], example[2]),
+                  (*example[:2], (2, lib.ones(3)))):  # fmt: skip
+        try:
+            program.module()(*wrong)
+        except AssertionError as error:
+            yield str(error)
+
+
+def test_sizes_are_read_at_inputs_and_guards_name_what_is_in_containers_as_in_torch():
+    assert list(_sizes_and_guards(mindtorch)) == list(_sizes_and_guards(torch))

@@ -37,7 +37,7 @@ def read_at_inputs(graph: Graph) -> None:
         values = tuple(node.meta.get("ints", ()))
         if node.target is not _SYM_SIZE or not values:
             continue
-        inner += node.args[0] not in inputs
+        inner += values not in numbers
         of = next((c for c in numbers if _times(values, c)), None)
         if of is not None:
             reads.setdefault(numbers[of], []).append((node, _times(values, of)))
