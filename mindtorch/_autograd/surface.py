@@ -6,6 +6,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 from .._backends.registry import registry
@@ -294,6 +295,11 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -
     return add_hook(fn.post_hooks, hook)
 
 
+def _keeps(retain_graph: bool | None, create_graph: bool) -> bool:
+    """Whether the graph is kept; TypeError for what is no flag."""
+    return index(create_graph if retain_graph is None else retain_graph) != 0
+
+
 def _listed(value: Any) -> list[Any]:
     single = value is None or isinstance(value, Tensor | GradientEdge)
     return [value] if single else list(value)
@@ -325,7 +331,7 @@ def backward(
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     outs = _listed(tensors)
     grads = [None] * len(outs) if grad_tensors is None else _listed(grad_tensors)
-    keep = create_graph if retain_graph is None else retain_graph
+    keep = _keeps(retain_graph, create_graph)
     roots = engine.root_edges(outs, grads)
     engine.run(roots, keep, create_graph, None if into is None else _accumulating(into))
 
@@ -401,7 +407,7 @@ def grad(
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     _refuse_no_inputs(ins)
     grads = [None] * len(outs) if grad_outputs is None else _listed(grad_outputs)
-    keep = create_graph if retain_graph is None else retain_graph
+    keep = _keeps(retain_graph, create_graph)
     roots = engine.root_edges(outs, grads)
     leaf_grads = engine.run(roots, keep, create_graph, [_input_edge(t) for t in ins], False)
     for i, value in enumerate(leaf_grads):
@@ -443,7 +449,7 @@ def _batched_grad(
                 f" of {out.shape}. If you only want some tensors in `grad_output` to be considered"
                 " batched, consider using vmap."
             )
-    count, keep = sizes.pop(), create_graph if retain_graph is None else retain_graph
+    count, keep = sizes.pop(), _keeps(retain_graph, create_graph)
     rows = [
         grad(outputs, inputs, [g[i] for g in parts],
              keep or i + 1 < count, create_graph, True, allow_unused, False, materialize_grads)
@@ -465,7 +471,7 @@ def _backward(
     if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
         return
-    keep = create_graph if retain_graph is None else retain_graph
+    keep = _keeps(retain_graph, create_graph)
     engine.run(engine.root_edges((self,), (gradient,)), keep, create_graph)
 
 

@@ -39,6 +39,10 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     if (several or not takes_out(op.base_name)) and (error := explained_here()):
         raise error
     outs = out if isinstance(out, tuple | list) else (out,)
+    if not all(isinstance(dest, Tensor) for dest in outs):
+        kind = type(out).__name__
+        text = f"{op.base_name}(): argument 'out' must be Tensor, not {kind}"
+        raise explained_here() or TypeError(text)
     if op.writes.apart:
         refuse_shared(outs, raw)
     if op.body is not None:
@@ -95,6 +99,8 @@ def _prepare_out(op: Op, out: Tensor, geom: Geometry, args: Sequence[Any] = ()) 
             f"output with shape {list(current.shape)} doesn't match the broadcast shape"
             f" {list(geom.shape)}"
         )
+    if isinstance(op.infer, Pointwise):
+        refuse_shared((out,), [a for a in args if isinstance(a, Tensor)])
     # torch resizes what it computes in and what it casts to.
     casts = isinstance(op.infer, Pointwise) and current.dtype is not geom.dtype
     for _ in range((1 + casts) * bool(current.numel)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ from .._tensor.types import Array
 from ..ops.spec import aten
 from .creation import from_numpy
 from .publish import surface
+
+# Numbers of DLPack's kinds of devices.
+DLDeviceType = enum.IntEnum("DLDeviceType", {
+    "kDLCPU": 1, "kDLCUDA": 2, "kDLCUDAHost": 3, "kDLOpenCL": 4, "kDLVulkan": 7, "kDLMetal": 8,
+    "kDLVPI": 9, "kDLROCM": 10, "kDLROCMHost": 11, "kDLExtDev": 12, "kDLCUDAManaged": 13,
+    "kDLOneAPI": 14, "kDLWebGPU": 15, "kDLHexagon": 16, "kDLMAIA": 17,
+})  # fmt: skip
 
 
 def _invalid() -> RuntimeError:
@@ -59,10 +67,10 @@ def _dlpack(
     return self.numpy().__dlpack__(**options)
 
 
-def _dlpack_device(self: Tensor) -> tuple[int, int]:
+def _dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
     if self.device.type != "cpu":
         raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
-    return (1, 0)
+    return DLDeviceType["kDLCPU"], 0
 
 
 @surface(method=False, internal=False)
@@ -75,6 +83,8 @@ def from_dlpack(
     """
     target = None if device is None else resolve(device)
     if isinstance(ext_tensor, Tensor):
+        if ext_tensor.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if str(ext_tensor.layout) != "torch.strided":
             raise BufferError("Can't export tensors with layout other than torch.strided")
         source = ext_tensor.detach()

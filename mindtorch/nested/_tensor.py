@@ -270,8 +270,15 @@ class NestedTensor(Tensor):
         return self._as_gradient(self._values.detach().clone().requires_grad_(self.requires_grad))
 
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
-        parts = (self._values.detach(), self._offsets, self._lengths, self._ragged_idx)
-        return _rebuilt, (*parts, self.requires_grad)
+        return _rebuilt, (self._saved_parts(),)
+
+    def _saved_parts(self) -> dict[str, Any]:
+        """What files of torch's call its parts."""
+        return {
+            "values": self._values.detach(), "offsets": self._offsets, "lengths": self._lengths,
+            "_ragged_idx": self._ragged_idx, "_metadata_cache": {},
+            "requires_grad": self.requires_grad,
+        }  # fmt: skip
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
         return self._text()
@@ -284,7 +291,7 @@ class NestedTensor(Tensor):
             history = " requires_grad=True,"
         return (
             f"NestedTensor(size={tuple(self.shape)}, offsets={self._offsets},{history}"
-            f" contiguous={self._lengths is None})"
+            f" contiguous={self.is_contiguous()})"
         )
 
 
@@ -331,10 +338,9 @@ def with_values(
     return tensor
 
 
-def _rebuilt(
-    values: Tensor, offsets: Tensor, lengths: Tensor | None, ragged_idx: int, requires: bool
-) -> NestedTensor:
-    return make(values.requires_grad_(requires), offsets, lengths, ragged_idx)
+def _rebuilt(parts: dict[str, Any]) -> NestedTensor:
+    values = parts["values"].requires_grad_(parts["requires_grad"])
+    return make(values, parts["offsets"], parts["lengths"], parts["_ragged_idx"])
 
 
 def offsets_of(lengths: Sequence[int], device: object) -> Tensor:

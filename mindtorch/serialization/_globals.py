@@ -94,6 +94,8 @@ def rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     if args.__class__ is not tuple or not any(function is known for known in REBUILDING):
         raise RuntimeError(f"load: {represent(function)} makes no tensor; the file is damaged")
     tensor = function(*args)
+    if function is rebuild_jagged:
+        return tensor
     if type(tensor) is not kind:
         if not (isinstance(kind, type) and issubclass(kind, Tensor)):
             raise RuntimeError(
@@ -176,6 +178,29 @@ def rebuild_nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
     return _make(buffer, shapes)
 
 
+def rebuild_jagged(parts: Any) -> Any:
+    """A jagged tensor of its parts by name (torch.nested's _rebuild_njt)."""
+    from ..nested._tensor import _rebuilt
+
+    wants = {"values": Tensor, "offsets": Tensor, "lengths": Tensor | None, "_ragged_idx": int,
+             "requires_grad": bool}  # fmt: skip
+    if parts.__class__ is not dict or not all(
+        isinstance(parts.get(name), kind) for name, kind in wants.items()
+    ):
+        raise RuntimeError("load: these parts make no jagged tensor; the file is damaged")
+    values, offsets, ragged = parts["values"], parts["offsets"], parts["_ragged_idx"]
+    if not (offsets.dim() == 1 and offsets.numel() and 0 < ragged <= values.dim()):
+        raise RuntimeError("load: these parts make no jagged tensor; the file is damaged")
+    return _rebuilt(parts)
+
+
+class DimRange:
+    """What a file says of a tensor's dim for torch's compiler, which is not here."""
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+
 def rebuild_quantized(
     storage: Face, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
     scales: tuple[Any, ...], requires_grad: bool, hooks: Any,
@@ -201,7 +226,7 @@ def rebuild_quantized(
 
 REBUILDING: tuple[Callable[..., Tensor], ...] = (
     rebuild, rebuild_as, rebuild_meta, rebuild_parameter, rebuild_parameter_with_state,
-    rebuild_sparse, rebuild_quantized,
+    rebuild_sparse, rebuild_quantized, rebuild_jagged,
 )  # fmt: skip
 
 _UTILS = {
@@ -220,6 +245,8 @@ _UTILS = {
 NAMES: dict[tuple[str, str], Any] = {
     **{("torch._utils", name): function for name, function in _UTILS.items()},
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
+    ("torch.nested._internal.nested_tensor", "_rebuild_njt"): rebuild_jagged,
+    ("torch._dynamo.decorators", "_DimRange"): DimRange,
     ("torch.serialization", "_get_layout"): get_layout,
     ("collections", "OrderedDict"): OrderedDict,
     ("collections", "Counter"): Counter,
@@ -254,6 +281,10 @@ def known(module: str, name: str) -> Any:
         return scheme if isinstance(scheme, _quantized.qscheme) else None
     if module in ("torch", "torch.storage") and name in STORAGES:
         return name
+    if (module, name) == ("torch.nested._internal.nested_tensor", "NestedTensor"):
+        from ..nested._tensor import NestedTensor
+
+        return NestedTensor
     if (module, name) == ("torch.nn.parameter", "Parameter"):
         from ..nn import Parameter
 

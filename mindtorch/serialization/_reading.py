@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from .._tensor import dtype as dt
 from . import _pickles
 from ._archive import Archive
-from ._globals import known
+from ._globals import DimRange, known
 from ._guarded import Guarded
 from ._legacy import ZIP_MAGIC, Noting, damaged_zip, read_legacy
 from ._locations import Place
@@ -93,7 +93,10 @@ class _Unpickler(Guarded):
         Everything else that a strict file can name is shared: dtypes, devices, functions.
         """
         target = self.stack[-2]
-        trusted = isinstance(target, OrderedDict | Counter) or type(target) in self.allowed.values()
+        trusted = (
+            isinstance(target, OrderedDict | Counter | DimRange)
+            or type(target) in self.allowed.values()
+        )
         if not trusted:
             raise _refusal(
                 "Can only build Tensor, Parameter, OrderedDict or types allowlisted via"

@@ -51,6 +51,8 @@ _REBUILD_PARAMETER_WITH_STATE = _Global("torch._utils", "_rebuild_parameter_with
 _REBUILD_FROM_TYPE = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_NESTED = _Global("torch._utils", "_rebuild_nested_tensor")
+_JAGGED = _Global("torch.nested._internal.nested_tensor", "NestedTensor")
+_REBUILD_JAGGED = _Global("torch.nested._internal.nested_tensor", "_rebuild_njt")
 _REBUILD_SPARSE = _Global("torch._utils", "_rebuild_sparse_tensor")
 _REBUILD_QUANTIZED = _Global("torch._utils", "_rebuild_qtensor")
 _GET_LAYOUT = _Global("torch.serialization", "_get_layout")
@@ -192,7 +194,10 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     if tensor.is_nested and tensor.layout is strided:
         nested: Any = tensor
         return _REBUILD_NESTED, nested._saved_parts()
-    if tensor.is_nested or hasattr(kind, "__torch_dispatch__"):
+    if tensor.is_nested:
+        jagged: Any = tensor
+        return _REBUILD_FROM_TYPE, (_REBUILD_JAGGED, _JAGGED, (jagged._saved_parts(),), {})
+    if hasattr(kind, "__torch_dispatch__"):
         return cast("tuple[Any, ...]", tensor.__reduce_ex__(2))
     if tensor.layout is not strided:
         sparse: Any = tensor

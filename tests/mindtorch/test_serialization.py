@@ -301,3 +301,17 @@ def test_an_interrupt_within_an_entry_is_raised(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             mindtorch.save(mindtorch.ones(2), target)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("other", ["torch", "ours"])
+def test_jagged_tensors_are_read_from_torchs_files_and_by_torch(other, strict):
+    libraries = {"torch": torch, "ours": mindtorch}
+    writer, reader = libraries[other], libraries["ours" if other == "torch" else "torch"]
+    parts = [writer.ones(2, 3), writer.zeros(1, 3)]
+    jagged = writer.nested.nested_tensor(parts, layout=writer.jagged)
+    for library in (reader, writer):
+        got = library.load(saved(writer, [jagged, jagged.values()]), weights_only=strict)
+        assert got[0].offsets().tolist() == [0, 2, 3]
+        assert (got[0] * 2).values().tolist() == [[2.0] * 3] * 2 + [[0.0] * 3]
+        assert got[0].values().data_ptr() == got[1].data_ptr()
