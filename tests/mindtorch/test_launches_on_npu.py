@@ -21,6 +21,12 @@ CALLS = {
     "quantile": (lambda x: x.quantile(0.3, 1), (3, 4), "float32", 4),
     "bucketize": (lambda x: mindtorch.bucketize(x, x), (4,), "bfloat16", 3),
     "masked_scatter": (lambda x: x.masked_scatter(x > 0, x), (4,), "float32", 3),
+    "bags": (
+        lambda x: nn.functional.embedding_bag(x.new_zeros(2, 3, dtype=mindtorch.int64), x),
+        (4, 3),
+        "float32",
+        3,
+    ),
     "spread by dims": (lambda x: x.repeat(1, 2, 1, 1, 1), (1, 2, 2, 2, 2), "float32", 1),
 }
 # Gradients through a layer, likewise.

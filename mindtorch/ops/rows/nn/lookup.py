@@ -208,9 +208,14 @@ def embedding_bag(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
             f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
         )
-    flat, bags, count = _bags(input, offsets, include_last_offset)
+    rows_of, on_cpu = weight.size(0), input.device.type == "cpu"
+    # Rows of a matrix are bags of one size, which a device sums in one launch.
+    even = not on_cpu and input.dim() == 2 and offsets is None and padding_idx is None
+    if even and input.numel():
+        flat, bags, count = input.reshape(-1), None, input.size(0)
+    else:
+        flat, bags, count = _bags(input, offsets, include_last_offset)
     _refuse_dtypes(flat, weight)
-    rows_of, on_cpu = weight.size(0), flat.device.type == "cpu"
     if not on_cpu:
         _refuse_outside(flat, rows_of, mode)
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
@@ -227,6 +232,9 @@ def embedding_bag(
         raise
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
+    if bags is None:
+        parts = rows.reshape(count, -1, rows.size(1))
+        return parts.max(1)[0] if mode == "max" else getattr(parts, mode)(1)
     if padding_idx is not None and flat.device.type != "meta":  # where no row is told apart
         keep = (flat != padding).nonzero().reshape(-1)
         rows, bags = rows.index_select(0, keep), bags.index_select(0, keep)
