@@ -64,11 +64,14 @@ def _interpolate(args: Sequence[Any]) -> str:
 
 # By the row's name: a name, or a rule that reads the arguments as the plan knows them.
 RULES: dict[str, str | Rule] = {
+    "_batch_norm_backward": "NativeBatchNormBackwardBackward0",
     "_batch_norm_functional": "NativeBatchNormBackward0",
     "_batch_norm_moving": "NativeBatchNormBackward0",
+    "_group_norm_backward": "ViewBackward0",
     "_gru_gates": "AddBackward0",
     "_gru_layer": "StackBackward0",
     "_layer_norm_backward": "NativeLayerNormBackwardBackward0",
+    "_linear_backward": "MmBackward0",
     "_linalg_cholesky": "LinalgCholeskyExBackward0",
     "_linalg_solve": "LinalgSolveExBackward0",
     "_lstm_cell": "MulBackward0",
@@ -76,6 +79,7 @@ RULES: dict[str, str | Rule] = {
     "_lstm_layer": "StackBackward0",
     "_repeat_each": "ViewBackward0",
     "_reshape_copy": "UnsafeViewBackward0",
+    "_unfold_grad": "UnfoldBackwardBackward0",
     "logit_backward": "WhereBackward0",
     "mish_backward": "MulBackward0",
     "silu_backward": "MulBackward0",
@@ -229,6 +233,7 @@ LABELS: dict[str, str | Rule] = {
 # Rows whose derivative is one operator in torch, and the name of that one's node.
 SLOPES = {name: f"{title}Backward0" for name, title in {
     "_prelu_kernel": "PreluKernelBackward",
+    "diagonal": "DiagonalBackward",
     "elu": "EluBackward",
     "hardshrink": "HardshrinkBackward",
     "hardswish": "HardswishBackward",
@@ -236,7 +241,9 @@ SLOPES = {name: f"{title}Backward0" for name, title in {
     "index": "IndexPutImpl",
     "leaky_relu": "LeakyReluBackward",
     "log_sigmoid": "LogSigmoidBackward",
+    "select": "SelectBackward",
     "sinc": "Where",
+    "slice": "SliceBackward",
     "softplus": "SoftplusBackward",
     "softshrink": "SoftshrinkBackward",
     "threshold": "ThresholdBackward",

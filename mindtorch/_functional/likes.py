@@ -149,6 +149,10 @@ def _new(make: Callable[..., Any], name: str) -> None:
             pass  # the function's own words
         try:
             return make(*size, dtype=kind, device=where, **kwargs)
+        except RuntimeError:
+            if make is zeros:  # in the words of the others
+                return empty(*size, dtype=kind, device=where)
+            raise
         except TypeError as error:
             text = str(error)
             if not text.startswith(make.__name__ + "()"):

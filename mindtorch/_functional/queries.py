@@ -22,7 +22,7 @@ from .._tensor.tensor import Tensor
 from .._tensor.typed_storage import TypedStorage, typed
 from .._tensor.types import Number
 from .._tensor.untyped_storage import UntypedStorage
-from ..ops import rules
+from ..ops import aten, rules
 from .creation import sizes_of, tensor
 from .publish import FUNCTIONS, surface
 
@@ -101,6 +101,20 @@ def is_conj(input: Tensor) -> bool:
     if not isinstance(input, Tensor):
         raise refused_input("is_conj", input)
     return "_conjugated" in input.__dict__
+
+
+@surface(method=False, internal=False)
+def view_as_real(input: Tensor) -> Tensor:
+    """A view `[*] → [*, 2]` of real and imaginary parts; RuntimeError of what `is_conj`."""
+    if not isinstance(input, Tensor):
+        raise refused_input("view_as_real", input)
+    if "_conjugated" in input.__dict__:
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate"
+            " tensor so you can view it as real, use self.resolve_conj(); however, be warned that"
+            " the resulting tensor will NOT alias the original."
+        )
+    return aten.view_as_real(input)
 
 
 @surface(internal=False)

@@ -280,6 +280,14 @@ def test_nodes_are_named_as_torchs(call):
 
 
 SLOPES = """
+F.linear(x,x.detach())
+F.linear(x,x.detach(),x.detach()[0])
+F.batch_norm(x,None,None,training=True)
+F.group_norm(x,2)
+x[1:]
+x[0]
+x.diagonal()
+x.unfold(0,2,1)
 F.leaky_relu(x,.2)
 F.silu(x)
 F.elu(x)

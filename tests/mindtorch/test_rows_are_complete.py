@@ -65,6 +65,7 @@ MAKERS = {
 }  # fmt: skip
 # Names that compute nothing: they hold memory, answer questions, keep settings or refuse.
 NOTHING_COMPUTED = frozenset((
+    "view_as_real",  # a row, of what is no conjugate
     "lobpcg",  # an iteration of rows, whose rounds depend on values
     "as_tensor", "asarray", "empty", "empty_like", "from_dlpack", "from_numpy", "new", "new_empty",
     "new_tensor", "tensor", "_assert", "broadcast_shapes", "can_cast", "is_complex",

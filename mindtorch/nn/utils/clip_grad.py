@@ -87,9 +87,14 @@ def clip_grad_value_(
     parameters: Parameters, clip_value: float, foreach: bool | None = None
 ) -> None:
     """Clamps every gradient to [-clip_value, clip_value]."""
-    bound = float(clip_value)
+    bound, grads = float(clip_value), _grads(parameters)
+    if not grads:
+        raise RuntimeError(
+            "Expected !nested_tensorlist[0].empty() to be true, but got false.  (Could this error"
+            " message be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     with mindtorch.no_grad():
-        for grad in _grads(parameters):
+        for grad in grads:
             grad.clamp_(min=-bound, max=bound)
 
 

@@ -253,7 +253,13 @@ def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Any]:
     """Cuts padded sequences back to their lengths."""
-    rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    rows: Any = padded_sequences
+    if not isinstance(rows, mindtorch.Tensor):
+        lacks = "shape" if batch_first else "transpose_"
+        raise AttributeError(f"{type(rows).__name__!r} object has no attribute '{lacks}'")
+    if not isinstance(lengths, mindtorch.Tensor):
+        raise AttributeError(f"{type(lengths).__name__!r} object has no attribute 'device'")
+    rows = rows if batch_first else rows.transpose(0, 1)
     return [rows[i][: int(n)] for i, n in enumerate(lengths.tolist())]
 
 

@@ -51,7 +51,7 @@ op(
     grad={"self": lambda grad: aten.view_as_complex(aten.contiguous(grad))},
     samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
     tolerance="exact",
-    surface="function",
+    surface="none",
 )
 op(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
