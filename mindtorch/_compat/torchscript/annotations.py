@@ -14,6 +14,7 @@ from mindtorch._tensor.tensor import Tensor
 from . import kinds
 from .graph import NotLowered
 from .kinds import ScriptType, list_of, optional
+from .schemas import constant_text
 from .unit import HOOKS, module_path
 
 _PLAIN: dict[object, ScriptType] = {
@@ -29,7 +30,10 @@ def named_tuple(kind: type) -> ScriptType:
     hints = typing.get_type_hints(kind)
     fields: tuple[str, ...] = vars(kind)["_fields"]
     parts = [kind_of(hints.get(f, Tensor)) for f in fields]
-    return ScriptType("Tuple", parts, f"{module_path(kind.__module__)}.{kind.__name__}", fields)
+    result = ScriptType("Tuple", parts, f"{module_path(kind.__module__)}.{kind.__name__}", fields)
+    defaults = vars(kind).get("_field_defaults", {})
+    result.defaults = {f: f" = {constant_text(v)}" for f, v in defaults.items()}
+    return result
 
 
 def kind_of(annotation: Any) -> ScriptType:

@@ -120,12 +120,7 @@ class Expressions(Indexing):
             for value in values[1:]:
                 both = unified(inner, value.kind)
                 if both is None:
-                    raise ScriptError(
-                        "Lists must contain only a single type\n"
-                        f"Could not unify type list since element {values.index(value)} of type"
-                        f" {value.kind.annotation()} did not match the types before it"
-                        f" ({inner.annotation()})"
-                    )
+                    both = ScriptType("Union", (inner, value.kind))
                 inner = both
         for value in values:
             if not value.kind.is_a(inner):

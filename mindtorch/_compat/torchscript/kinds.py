@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 class ScriptType:
     """A type: its kind, what it contains, and the name or the fields of those that have them."""
 
-    __slots__ = ("args", "fields", "kind", "name")
+    __slots__ = ("args", "defaults", "fields", "kind", "name")
 
     def __init__(
         self, kind: str, args: Iterable[ScriptType] = (), name: str = "", fields: Sequence[str] = ()
     ):
         self.kind, self.args, self.name, self.fields = kind, tuple(args), name, tuple(fields)
+        self.defaults: dict[str, str] = {}
         if kind == "Union":
             self.args = tuple(sorted(self.args, key=ScriptType.annotation))
 
@@ -34,7 +35,8 @@ class ScriptType:
             case "Optional":
                 return f"{inner[0]}?"
             case "Tuple" if self.fields:
-                fields = ", ".join(f"{f} : {t}" for f, t in zip(self.fields, inner, strict=True))
+                pairs = zip(self.fields, inner, strict=True)
+                fields = ", ".join(f"{f} : {t}{self.defaults.get(f, '')}" for f, t in pairs)
                 return f"NamedTuple({fields})"
             case "Tuple":
                 return f"({', '.join(inner)})"

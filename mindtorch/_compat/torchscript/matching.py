@@ -71,6 +71,8 @@ def filled(kind: ScriptType, known: Mapping[str, ScriptType]) -> ScriptType | No
     if not kind.args:
         return kind
     parts = [filled(a, known) for a in kind.args]
+    if parts == list(kind.args):
+        return kind
     if any(p is None for p in parts):
         return None
     if kind.kind == "Optional" and parts[0]:

@@ -207,6 +207,8 @@ def parse(text: str) -> ScriptDeclaration:
             schema.aliases |= alias
             if reader.skip("="):
                 argument.default = reader.default()
+                if length and not text.startswith("torch.") and type(argument.default) is int:
+                    argument.default = [argument.default] * length
                 if argument.default == "none" and kind != STR:
                     argument.default = None
             schema.arguments.append(argument)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mindtorch.nn.modules.module import Module
+
+from .folding import folded
 from .graph import Block, Graph, Node, NotLowered, ScriptValue
 from .graph_text import GraphText
 from .inlining import inlined
@@ -290,6 +293,11 @@ def code_of(function: LoweredFunction) -> str:
 def graph_of(function: LoweredFunction) -> GraphView:
     """A function's graph."""
     return GraphView(_graph(function))
+
+
+def folded_graph_of(function: LoweredFunction, module: Module) -> GraphView:
+    """The graph of a frozen module's method."""
+    return GraphView(folded(_graph(function), module))
 
 
 def inlined_graph_of(function: LoweredFunction) -> GraphView:

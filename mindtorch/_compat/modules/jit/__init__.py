@@ -33,6 +33,7 @@ from .script_module import (
     TopLevelTracedModule,
     TracedModule,
     frozen,
+    without_parameters,
     wrapped,
 )
 
@@ -257,8 +258,8 @@ class CompilationUnit:
         raise NotImplementedError("torch.jit.CompilationUnit: mindtorch compiles nothing")
 
 
-def freeze(mod: T, *_: object, **__: object) -> T:
-    """The module itself; RuntimeError for one that trains."""
+def freeze(mod: Any, *_: object, **__: object) -> Any:
+    """A scripted module whose parameters are constants; RuntimeError for one that trains."""
     _deprecated("freeze", "use `torch.compile` instead")
     if not builtins.isinstance(mod, ScriptModule):
         raise RuntimeError(
@@ -270,7 +271,7 @@ def freeze(mod: T, *_: object, **__: object) -> T:
             "Freezing is currently only implemented for modules in eval mode. Please call"
             " .eval() on your module before freezing."
         )
-    return mod
+    return without_parameters(mod) if builtins.isinstance(mod, RecursiveScriptModule) else mod
 
 
 def optimize_for_inference(mod: T, *_: object, **__: object) -> T:

@@ -23,6 +23,7 @@ from mindtorch._compat.torchscript.views import (
     GraphView,
     code_of,
     code_with_constants_of,
+    folded_graph_of,
     graph_of,
     inlined_graph_of,
 )
@@ -64,7 +65,9 @@ class ScriptModule(Module):
 
     @property
     def graph(self) -> GraphView:
-        """The graph of `forward`."""
+        """The graph of `forward`; of a frozen module, with its members' values."""
+        if "_folded" in self.__dict__:
+            return folded_graph_of(self._lowered("forward"), self)
         return graph_of(self._lowered("forward"))
 
     @property
@@ -229,6 +232,18 @@ def wrapped(
     for name, child in module_again._modules.items():
         module_again._modules[name] = None if child is None else wrapped(child, inner, inner, memo)
     return module_again
+
+
+def without_parameters(module: ScriptModule) -> ScriptModule:
+    """A scripted module whose parameters and buffers are plain members, constants of its graph."""
+    result = wrapped(module, RecursiveScriptModule, RecursiveScriptModule)
+    for inner in result.modules():
+        for table in (inner._parameters, inner._buffers):
+            values = {n: None if v is None else v.detach() for n, v in table.items()}
+            table.clear()
+            inner.__dict__.update(values)
+    result.__dict__["_folded"] = True
+    return result
 
 
 def frozen(module: Module, memo: dict[int, Module] | None = None) -> Module:
