@@ -46,6 +46,7 @@ SECOND: dict[str, str] = {
     "distributed._tensor": "distributed.tensor",
     "distributed.constants": "distributed",
     "distributed.distributed_c10d": "distributed",
+    "distributed.pipelining.stage": "distributed.pipelining.schedules",
     "distributed.rpc.api": "distributed.rpc",
     "distributed.tensor.device_mesh": "distributed.device_mesh",
     "nn.modules.channelshuffle": "nn.modules.pixelshuffle",

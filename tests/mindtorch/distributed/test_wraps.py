@@ -1,13 +1,16 @@
 """FullyShardedDataParallel and stages: losses and parts are torch's, states of one network."""
 
+import importlib
 import json
 from pathlib import Path
 
 import pytest
+from agreement import agree
 
 import mindtorch as torch
 import mindtorch.distributed as dist
 from mindtorch import nn
+from mindtorch.distributed import pipelining
 from mindtorch.distributed.checkpoint.state_dict import get_optimizer_state_dict
 from mindtorch.distributed.fsdp import FullyShardedDataParallel
 from mindtorch.distributed.fsdp.wrap import ModuleWrapPolicy
@@ -106,6 +109,60 @@ def test_a_batch_in_parts_has_the_gradients_of_the_whole(alone, schedule):
     assert len(losses) == 4
     assert net.weight.grad.flatten().tolist() == pytest.approx(expected, rel=1e-5)
     assert pipe.eval(x).grad_fn is None
+
+
+def test_a_model_is_cut_where_its_trace_says(alone):
+    class Halves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 2)
+            self.scale = nn.Parameter(torch.ones(4) * 2)
+
+        def forward(self, x):
+            return self.second(torch.tanh(self.first(x)) * self.scale)
+
+    net, x = Halves(), torch.randn(4, 3)
+    pipe = pipelining.pipeline(net, (x,), split_spec={"second": pipelining.SplitPoint.BEGINNING})
+    stages = [dict(pipe.get_stage_module(i).named_parameters()) for i in range(pipe.num_stages)]
+    assert [sorted(s) for s in stages] == [
+        ["first.bias", "first.weight", "scale"], ["second.bias", "second.weight"],
+    ]  # fmt: skip
+    assert stages[0]["scale"] is net.scale
+    assert torch.equal(pipe(x), net(x))
+    with pytest.raises(RuntimeError, match="cannot capture your model"):
+        pipelining.pipeline(nn.Sequential(Branch()), (x,))
+
+
+class Branch(nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+def test_batches_are_cut_and_merged_as_torchs():
+    def run(t):
+        m = importlib.import_module(f"{t.__name__}.distributed.pipelining.microbatch")
+        x, spec = t.arange(10.0).view(5, 2), m.TensorChunkSpec
+        told = []
+        for args, kwargs, count, *specs in (
+            ((x, 3), {"y": x.t(), "k": None}, 2), ((x,), None, 9), ((), {"y": x}, 3),
+            ((x,), {"y": x}, 2, (spec(1),), {"y": spec(0)}), (({"a": x, "b": [x, "s"]},), {}, 2),
+            ((x, 3), {}, 2, (spec(0), spec(0))), ((x,), {}, 2, (spec(0), spec(0))),
+        ):  # fmt: skip
+            try:
+                parts, named = m.split_args_kwargs_into_chunks(args, kwargs, count, *specs)
+                told.append(str((parts, named)))
+            except (AssertionError, ValueError) as error:
+                told.append((type(error).__name__, str(error)))
+        told.append(str(m.merge_chunks([x, x], None)))
+        told.append(str(m.merge_chunks([(x, 1), (x, 1)], (spec(1), None))))
+        told.append((str(spec.from_tuple((0, 1))[1]), str(spec.from_dict({"a": 1})["a"])))
+        with pytest.raises(ValueError, match="did not match chunk spec"):
+            m.merge_chunks([(x, 1), (x,)], (spec(1), None))
+        with pytest.raises(AssertionError, match="Expected 1, got 2"):
+            m.merge_chunks([(x, 1), (x, 2)], (spec(1), None))
+        return told
+
+    agree(run)
 
 
 @pytest.mark.slow

@@ -161,6 +161,69 @@ def stages(rank):
             except ValueError as error:
                 refusals.append(str(error))
         told.append(refusals)
+    return told + cut_stages(rank, pipes)
+
+
+class Weighted(nn.Module):
+    """Layers and a parameter of its own, cut where `cuts` says."""
+
+    def __init__(self, cut=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.scale = nn.Parameter(torch.arange(4.0) / 4)
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(4)])
+        self.norm, self.cut = nn.LayerNorm(4), cut
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            if i == 2 and self.cut is not None:
+                self.cut()
+            x = torch.tanh(layer(x) + self.scale) if i % 3 == 0 else layer(x)
+        return self.norm(x) * self.scale if self.cut is None else self.norm(x)
+
+
+def cut_stages(rank, pipes):
+    """A model cut by its trace, and two stages a process."""
+    told = []
+    point = pipes.SplitPoint
+    x, y = torch.arange(32.0).view(8, 4).sin(), torch.arange(32.0).view(8, 4).cos()
+    for net, spec in (
+        (Weighted(), {"layers.2": point.BEGINNING}), (Weighted(), {"layers.1": point.END}),
+        (Weighted(pipes.pipe_split), None),
+    ):  # fmt: skip
+        pipe = pipes.pipeline(net, (x[:2],), split_spec=spec)
+        stage = pipe.build_stage(rank, torch.device("cpu"))
+        names = [sorted(n for n, _ in pipe.get_stage_module(i).named_parameters()) for i in (0, 1)]
+        schedule = pipes.ScheduleGPipe(stage, 4, loss_fn=nn.functional.mse_loss)
+        losses = []
+        schedule.step(x) if rank == 0 else schedule.step(target=y, losses=losses)
+        grads = {k: p.grad for k, p in sorted(stage.submod.named_parameters())}
+        told.append([pipe.num_stages, names, rounded(grads), [round(v.item(), 4) for v in losses]])
+        children = [n for n, _ in pipe.split_gm.named_children()]
+        told.append([children, stage.is_first, stage.is_last])
+    for kind in (pipes.ScheduleLoopedBFS, pipes.ScheduleInterleaved1F1B):
+        net = Weighted()
+        mine = [
+            pipes.PipelineStage(net.layers[i], i, 4, torch.device("cpu")) for i in (rank, rank + 2)
+        ]
+        schedule = kind(mine, 4, loss_fn=nn.functional.mse_loss)
+        losses = []
+        out = schedule.step(x) if rank == 0 else schedule.step(target=y, losses=losses)
+        grads = {
+            f"{s.stage_index}.{k}": p.grad for s in mine for k, p in s.submod.named_parameters()
+        }
+        told.append([rounded(grads), rounded({} if out is None else {"out": out})])
+        told.append([round(v.item(), 4) for v in losses])
+    for wrong in (
+        lambda: pipes.pipeline(Weighted(), (x,), split_spec={"nope": point.END}),
+        lambda: pipes.pipeline(Weighted(), (x,), split_spec={"norm": 3}),
+        lambda: pipes.pipeline(Weighted(), (x,), split_spec={}, split_policy=lambda g: g),
+        lambda: pipe.get_stage_module(7),
+    ):
+        try:
+            wrong()
+        except (AttributeError, ValueError) as error:
+            told.append([type(error).__name__, str(error)])
     return told
 
 
