@@ -16,7 +16,7 @@ from .._tensor.tensor import Tensor
 from ..ops.rules import NUMBERS
 from ..ops.schema import ArgKind
 from ..ops.spec import Op, aten
-from . import overrides, plans
+from . import dispatch_modes, overrides, plans
 from .autocast import recast
 from .bind import MASKS, can_cast, normalise, number, refuse_overlap, warn_of_overlap, watch_overlap
 from .dispatcher import layers, layers_inplace, layers_of_method, layers_of_operator
@@ -145,8 +145,32 @@ def slow(op: Op, raw: Sequence[Any], first: int = 0, above: Callable[..., Any] =
         other = recast(op, args)
         if other is not None:
             raw = args = other
-    plan = find_plan(op, raw, args)
+    try:
+        plan = find_plan(op, raw, args)
+    except REFUSALS:
+        if (result := _asked_anyway(op, "", args)) is NotImplemented:
+            raise
+        return result
     return above(op, plan, args)
+
+
+# What rules of results raise.
+REFUSALS = (AttributeError, IndexError, NotImplementedError, RuntimeError, TypeError, ValueError)
+
+
+def _asked_anyway(op: Op, end: str, args: Sequence[Any]) -> Any:
+    """What a mode or a class makes of a call that has no plan; NotImplemented where none is asked.
+
+    As in torch, they are asked before anybody looks at shapes. `end` is `_` for what writes.
+    """
+    if not (MODES.active and LOCAL.dispatches):
+        return NotImplemented
+    composite = None if end or LOCAL.inference else dispatch_modes.COMPOSITES.get(op.name)
+    if composite is not None and (result := composite(*args)) is not NotImplemented:
+        return result
+    if op.body is not None:
+        return NotImplemented
+    return dispatch_modes.ask_operator(*dispatch_modes.operator_call(op, end, args))
 
 
 def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
@@ -163,8 +187,13 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     key = key_of(op, args)
     plan = table.get(key)
     if plan is None:
-        plan = plans.into(op, args, (target._geom,), True)
-        _check_inplace(op, target._geom, plan.outs[0])
+        try:
+            plan = plans.into(op, args, (target._geom,), True)
+            _check_inplace(op, target._geom, plan.outs[0])
+        except REFUSALS:
+            if (result := _asked_anyway(op, "_", args)) is NotImplemented:
+                raise
+            return result
         watch_overlap(plan, (target._geom,), op)
         if not deprecated:  # else each call comes here
             plans.put(table, key, plan)

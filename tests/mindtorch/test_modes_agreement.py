@@ -451,3 +451,47 @@ def test_dispatch_modes_see_torchs_operators(code):
 @pytest.mark.parametrize("code", IN_ORDER)
 def test_dispatch_modes_see_torchs_operators_in_order(code):
     assert _operators_seen(mindtorch, code) == _operators_seen(torch, code)
+
+
+REFUSED = """\
+library.mm(x, x); x @ x; x + library.ones(5)
+library.cat([x, library.ones(2)]); x.view(5); x.sum(9); x.transpose(0, 5); library.bmm(x, x)
+x.index_select(5, x[0].long()); x.add_(library.ones(9)); x.copy_(library.ones(9)); x.softmax(7)
+x.expand(2, 9); library.stack([x, library.ones(2)]); x.squeeze(8); x.std(9); x.max(9); x.sort(9)
+x.gather(0, x[0].long()); library.addmm(library.ones(9), x, x); x.masked_fill(library.ones(9) > 0, 1)
+x.split(-1); x.permute(0); x.repeat(1); x.unfold(9, 1, 1); x.narrow(0, 9, 9)
+""".replace("\n", ";").split(";")
+
+
+def _asked_of_refused(library, call):
+    modes = importlib.import_module(f"{library.__name__}.utils._python_dispatch")
+    names = []
+
+    class Mode(modes.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    class Wrapper(library.Tensor):
+        @staticmethod
+        def __new__(cls, x):
+            return library.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+
+        def __init__(self, x):
+            self.inner = x
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            names.append(f"asked for {func}")
+            raise LookupError("not here")
+
+    for x in (library.ones(4, 3), Wrapper(library.ones(4, 3))):
+        with pytest.raises(Exception) as error, Mode():  # noqa: PT011 - what it is, is compared
+            eval(call.strip(), {"x": x, "library": library})
+        names.append(type(error.value).__name__)
+    return names
+
+
+@pytest.mark.parametrize("call", [c for c in REFUSED if c.strip()])
+def test_modes_and_classes_are_asked_before_shapes_are_looked_at(call):
+    assert _asked_of_refused(mindtorch, call) == _asked_of_refused(torch, call)
