@@ -270,8 +270,8 @@ class Function:
             name = cls.__name__ + "Backward"
             members = {"_function": cls, "_place": _PLACE, "__module__": _PLACE.rstrip(".")}
             cls._node_class = type(name, (BackwardCFunction,), members)
-        if LOCAL.derivatives and not cls.__module__.startswith(_PACKAGE):
-            _refuse_without_context(cls)
+        if (LOCAL.derivatives or LOCAL.levels) and not cls.__module__.startswith(_PACKAGE):
+            refuse_without_context(cls)
         if LOCAL.forwards and not cls.__module__.startswith(_PACKAGE):
             if any(level.mapped for level in LOCAL.forwards):
                 _rule_of(cls)
@@ -330,12 +330,13 @@ def autograd_function_apply(function: type[Function], *args: Any, **kwargs: Any)
 _PACKAGE = __name__.partition(".")[0] + "."
 _PLACE = "torch.autograd.function."
 # Set by transforms: `level`, that of the batches among arguments, `call`, which runs a user's rule
-# for them, and `moves`: whether an argument has a tangent of torch.func.jvp.
+# for them, `moves`: whether an argument has a tangent of torch.func.jvp, `only_moves`: no gradient.
 BY_RULE: dict[str, Callable[..., Any]] = {"level": lambda args: 0, "moves": lambda args: False}
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
-def _refuse_without_context(cls: type[Function]) -> None:
+def refuse_without_context(cls: type[Function]) -> None:
+    """RuntimeError for a Function under torch.func whose context only `forward` fills."""
     if "setup_context" not in _defined(cls):
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp,"
@@ -345,7 +346,7 @@ def _refuse_without_context(cls: type[Function]) -> None:
 
 def _rule_of(cls: type[Function]) -> Callable[..., Any] | None:
     """A Function's own rule for vmap, None where it is to be derived; RuntimeError without one."""
-    _refuse_without_context(cls)
+    refuse_without_context(cls)
     has_rule = "vmap" in _defined(cls)
     if cls.generate_vmap_rule and has_rule:
         raise RuntimeError(

@@ -234,6 +234,7 @@ def _layered_text(value: Tensor) -> str:
 
 
 BY_RULE["moves"] = _moves
+BY_RULE["only_moves"] = lambda values: _levels_of(values).issubset(LOCAL.forwards)
 TRANSFORMED.append(_layered_text)
 
 

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
-from .._autograd.function import Function
+from .._autograd import forward
+from .._autograd.function import BY_RULE, Function, refuse_without_context
 from .._autograd.grad_mode import LOCAL, MODES
 from .._compat.refusals import BACKENDS, without_kernel
 from .._dispatch.dispatch_modes import ask_of_user
@@ -28,6 +29,7 @@ from ..ops.function_schema import FunctionSchema, function_schema
 from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket, Tag
 from ..ops.namespaces import define as put
 from ..ops.schema import SchemaError
+from ..utils._pytree import tree_map_only
 from .schema_text import check
 
 _DEFINITIONS: dict[str, CustomOpDef] = {}
@@ -310,6 +312,10 @@ class CustomOpDef:
         records = LOCAL.grad and any(t.requires_grad for t in tensors)
         if not records or LOCAL.exclude & DispatchKey.Autograd or self._composite:
             return self._plain(args, kwargs)
+        if LOCAL.derivatives and self._autograd is None and self._from_function:
+            if not BY_RULE["only_moves"](tensors):
+                refuse_without_context(Function)
+            return self._plain(*tree_map_only(Tensor, lambda t: t.detach(), (args, kwargs)))
         if self._autograd is not None:
             return self._autograd(*args, **kwargs)
         if self._from_function or self._backward is not None:
@@ -338,7 +344,8 @@ class CustomOpDef:
             raise Unbatched(f"{self._qualname} runs on one element after the other")
         previous, LOCAL.grad = LOCAL.grad, False
         try:
-            result = kernel(*args, **kwargs)
+            with forward.plain():  # tangents end here, as in torch
+                result = kernel(*args, **kwargs)
         finally:
             LOCAL.grad = previous
         if not (isinstance(kernel, partial) and kernel.func == self._run_fake):

@@ -7,6 +7,7 @@ shows every launch on an NPU.
 from __future__ import annotations
 
 import os
+import socket
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -95,11 +96,12 @@ def _new_bytes(result: object, args: Sequence[object]) -> tuple[int, int]:
     return sizes[0], sizes[1]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Recording:
     record_shapes: bool = False
     profile_memory: bool = False
     with_flops: bool = False
+    exported: bool = False
     events: list[FunctionEvent] = field(default_factory=list)
     origin: float = field(default_factory=time.perf_counter)
 
@@ -168,6 +170,7 @@ class record_function:  # noqa: N801 - torch's name
                     f" '{kind}' for argument '{what}' but instead found type"
                     f" '{type(value).__name__}'."
                 )
+        self._seen = tuple(_active)
         self.start: float = time.perf_counter()
         self._record = through_profiler("_record_function_enter_new", self.name, self.args)
         return self
@@ -175,7 +178,7 @@ class record_function:  # noqa: N801 - torch's name
     def __exit__(self, *exc: object) -> None:
         end = time.perf_counter()
         through_profiler("_record_function_exit._RecordFunction", self._record)
-        for recording in _active:
+        for recording in self._seen:
             recording.note(self.name, self.start, end, annotation=True)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -230,10 +233,24 @@ def tensorboard_trace_handler(
 
     def handler_fn(prof: profile) -> None:
         os.makedirs(dir_name, exist_ok=True)
-        name = f"{worker_name or os.getpid()}.{time.time_ns()}.pt.trace.json"
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        name = f"{worker}.{time.time_ns()}.pt.trace.json" + ".gz" * use_gzip
         prof.export_chrome_trace(os.path.join(dir_name, name))
 
     return handler_fn
+
+
+def _distinct(requested: Iterable[Any]) -> set[ProfilerActivity]:
+    """Activities, named or keys of dicts of their parts; ValueError for one that is there twice."""
+    listed = [a for item in requested for a in (item if isinstance(item, dict) else (item,))]
+    known = [a for a in listed if isinstance(a, ProfilerActivity)]
+    for activity in known:
+        if known.count(activity) > 1:
+            raise ValueError(f"Activity {activity} specified more than once")
+    for item in listed if known else ():
+        if not isinstance(item, ProfilerActivity):
+            raise TypeError(f"Expected ProfilerActivity or dict, got {type(item)}")
+    return set(known)
 
 
 _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -264,10 +281,7 @@ class profile:  # noqa: N801 - torch's name
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ):
-        requested = supported_activities() if activities is None else activities
-        self.activities: set[ProfilerActivity] = {
-            a for a in requested if isinstance(a, ProfilerActivity)
-        }
+        self.activities = _distinct(supported_activities() if activities is None else activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
         if use_cuda is not None:
@@ -338,9 +352,7 @@ class profile:  # noqa: N801 - torch's name
                 )
                 self._recording = self._new_recording()
             self._saved = False
-            _active.append(self._recording)
-            MODES.active += 1
-            LOCAL.profilers = (*LOCAL.profilers, self._recording.note)
+            self._watch(True)
             self._recorded = True
             if self._steps:
                 self._step = record_function(f"ProfilerStep#{self.step_num}").__enter__()
@@ -351,11 +363,29 @@ class profile:  # noqa: N801 - torch's name
         if self._step is not None:
             self._step.__exit__()
         self._step, self._recorded = None, False
-        _active.remove(self._recording)
-        MODES.active -= 1
-        mine = self._recording.note
-        LOCAL.profilers = tuple(note for note in LOCAL.profilers if note != mine)
+        self._watch(False)
         return True
+
+    def _watch(self, watching: bool) -> None:
+        """Let events come into this recording, or no more."""
+        if watching == (self._recording in _active):
+            return
+        others = tuple(note for note in LOCAL.profilers if note != self._recording.note)
+        if watching:
+            _active.append(self._recording)
+            MODES.active += 1
+            LOCAL.profilers = (*others, self._recording.note)
+        else:
+            _active.remove(self._recording)
+            MODES.active -= 1
+            LOCAL.profilers = others
+
+    def toggle_collection_dynamic(
+        self, enable: bool, activities: Iterable[ProfilerActivity]
+    ) -> None:
+        """Go on, or no longer, watching operators and ranges where `activities` has CPU."""
+        if self._recorded and ProfilerActivity.CPU in set(activities):
+            self._watch(enable)
 
     def events(self) -> EventList:
         """The ranges, in order of their starts; one around others is before them."""
@@ -371,9 +401,12 @@ class profile:  # noqa: N801 - torch's name
         return self.events().key_averages(group_by_input_shape)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the ranges as a trace."""
+        """Write the ranges as a trace, once; a name that ends in .gz is of a compressed file."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before exporting chrome trace")
+        if self._recording.exported:
+            raise RuntimeError("Trace is already saved.")
+        self._recording.exported = True
         self.events().export_chrome_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:

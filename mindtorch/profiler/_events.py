@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Iterable
@@ -214,7 +215,8 @@ class EventList(list[Any]):
              "args": {"External id": e.id, "Ev Idx": at}}
             for at, e in enumerate(self)
         ]  # fmt: skip
-        with open(path, "w", encoding="utf-8") as file:
+        opened = gzip.open if str(path).endswith(".gz") else open
+        with opened(path, "wt", encoding="utf-8") as file:
             facts = {"schemaVersion": 1, "deviceProperties": [], "traceName": str(path),
                      "displayTimeUnit": "ms", "baseTimeNanoseconds": 0}  # fmt: skip
             json.dump({**facts, "traceEvents": events}, file)

@@ -971,11 +971,16 @@ def test_a_pruning_that_fails_leaves_the_parameter(dev):
             lambda: prune.l1_unstructured(layer, "weight", 2),
             lambda: prune.random_structured(layer, "weight", 1, 3),
             lambda: prune.l1_unstructured(layer, "weight", 2),
+            lambda: prune.l1_unstructured(layer, "bias", True),
+            lambda: prune.identity(layer, "bias"),
+            lambda: prune.l1_unstructured(layer, "bias", 1.5),
+            lambda: prune.identity(layer, "bias"),
         ):
             try:
                 call()
             except Exception as error:
                 yield f"{type(error).__name__} {error}".replace("torch.npu.", "torch.")
+            yield len(layer._forward_pre_hooks)
             yield list(layer._parameters), list(layer._buffers), hasattr(layer, "weight")
 
     agree(dev, lambda t, dev: list(run(t, dev)))

@@ -1,5 +1,6 @@
 """Tools around a program: what their users override, read and pass on is there as in torch."""
 
+import gzip
 import importlib
 import io
 import json
@@ -204,6 +205,42 @@ def test_profilers_note_shapes_of_products_and_kinds_of_ranges(tmp_path):
         return sorted(kinds), shapes, sum(e.name == "aten::mm" for e in prof.events())
 
     agree(run)
+
+
+def test_profilers_pause_and_write_their_trace_once(tmp_path):
+    def run(t):
+        cpu, folder = t.profiler.ProfilerActivity.CPU, tmp_path / f"{t.__name__}s"
+
+        def layer(name):
+            with t.profiler.record_function(name):
+                t.ones(2) * 2
+
+        handler = t.profiler.tensorboard_trace_handler(str(folder), use_gzip=True)
+        with t.profiler.profile(activities=[cpu], on_trace_ready=handler) as prof:
+            layer("seen")
+            with t.profiler.record_function("around"):
+                prof.toggle_collection_dynamic(False, [cpu])
+                layer("hidden")
+            prof.toggle_collection_dynamic(False, [cpu])
+            with t.profiler.record_function("begun before"):
+                prof.toggle_collection_dynamic(True, [cpu])
+            prof.toggle_collection_dynamic(False, [t.profiler.ProfilerActivity.CUDA])
+            layer("last")
+        (path,) = folder.iterdir()
+        named = {e["name"] for e in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]}
+        layers = {"seen", "around", "hidden", "begun before", "last"}
+        yield sorted(named & layers), path.suffixes[-4:]
+        for call in (
+            lambda: prof.export_chrome_trace(str(tmp_path / "again")),
+            lambda: t.profiler.profile(activities=[cpu, cpu]),
+            lambda: t.profiler.profile(activities=[cpu, "cpu"]),
+        ):
+            try:
+                call()
+            except Exception as error:
+                yield f"{type(error).__name__} {error}"
+
+    agree(lambda t: list(run(t)))
 
 
 # What Kineto, its devices and Python's tracer add, and how torch builds its own events.

@@ -306,22 +306,22 @@ def create_default_local_load_plan(
     """Items for all that this process has; RuntimeError for what the checkpoint lacks, which is
     left as it is where `strict` is False; ValueError for another size."""
     items: list[ReadItem] = []
-    for name, value in state_dict.items():
-        if name not in metadata.state_dict_metadata:
+    for fqn, value in state_dict.items():
+        if fqn not in metadata.state_dict_metadata:
             if strict:
-                raise RuntimeError(f"Missing key in checkpoint state_dict: {name}.")
+                raise RuntimeError(f"Missing key in checkpoint state_dict: {fqn}.")
             continue
-        stored = metadata.state_dict_metadata[name]
+        stored = metadata.state_dict_metadata[fqn]
         if (
             isinstance(stored, TensorStorageMetadata)
             and isinstance(value, Tensor)
             and stored.size != value.size()
         ):
             raise ValueError(
-                f"Size mismatch between saved {stored.size} and current: {value.size()} for {name}"
+                f"Size mismatch between saved {stored.size} and current: {value.size()} for {fqn}"
             )
         if is_here(value):
-            items += read_items(name, stored, value)
+            items += read_items(fqn, stored, value)
     return LoadPlan(items)
 
 

@@ -26,29 +26,39 @@ __all__ = ["DistributedDataParallel"]
 class DistributedDataParallel(Module):
     """A module whose gradients are the average of all ranks' after each backward.
 
-    Parameters and buffers start as those of rank 0 of the group. `gradient_as_bucket_view` and
-    `static_graph`, which only save time in torch, change nothing. RuntimeError for a module without
-    parameters that need gradients, and where parameters got none (`find_unused_parameters=True`
-    allows that).
+    Parameters and buffers start as those of rank 0 of the group, without `init_sync` as they are.
+    With `gradient_as_bucket_view` gradients are views of their bucket. RuntimeError for a module
+    without parameters that need gradients, and where parameters got none
+    (`find_unused_parameters=True` allows that).
     """
 
     require_backward_grad_sync: bool
 
     def __init__(
         self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
-        broadcast_buffers: bool = True, process_group: Any = None,
+        broadcast_buffers: bool | None = None, init_sync: bool = True, process_group: Any = None,
         bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False, check_reduction: bool = False,
-        gradient_as_bucket_view: bool = False, static_graph: bool = False, **_: Any,
+        gradient_as_bucket_view: bool = False, static_graph: bool = False,
+        forward_sync_buffers: bool | None = None, **_: Any,
     ) -> None:  # fmt: skip
         super().__init__()
-        if any(isinstance(p, UninitializedParameter) for p in module.parameters()):
+        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        kept: list[Tensor] = [p for _, p in self._kept(module.named_parameters())]
+        learned = [p for p in kept if p.requires_grad]
+        if not learned:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter "
+                "that requires a gradient."
+            )
+        if any(isinstance(p, UninitializedParameter) for p in kept):
             raise RuntimeError(
                 "Modules with uninitialized parameters can't be used with `DistributedDataParallel`"
                 ". Run a dummy forward pass to correctly initialize the modules"
             )
-        devices = {p.device for p in module.parameters()}
+        devices = {p.device for p in kept}
         _check_devices(devices, device_ids, output_device)
+        _warn_of_options(broadcast_buffers, forward_sync_buffers, check_reduction)
         if find_unused_parameters and static_graph:
             warnings.warn(
                 "You passed find_unused_parameters=true to DistributedDataParallel, "
@@ -59,26 +69,23 @@ class DistributedDataParallel(Module):
             )
         self.module = module
         self.dim, self.output_device = dim, output_device
-        self.device = next(iter(devices), None)
-        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self.device = kept[0].device
         self._cap = bucket_cap_mb
         self.bucket_bytes_cap = _buckets.limits(bucket_cap_mb, True)[-1]
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
         self.process_group = process_group
         self.device_ids = device_ids
-        self.broadcast_buffers = broadcast_buffers
+        own = forward_sync_buffers is None and broadcast_buffers is False
+        self.forward_sync_buffers = (
+            not own if forward_sync_buffers is None else forward_sync_buffers
+        )
         self.find_unused_parameters = find_unused_parameters
         self.require_backward_grad_sync = True
-        learned: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
-        if not learned:
-            raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameter "
-                "that requires a gradient."
-            )
         self._hook: tuple[Any, Callable[[Any, Any], Any]] | None = None
         self._join_config: Any = None
         self._divide_by_initial_world_size, self._active = True, 0
-        self._agree(module)
+        if init_sync:
+            self._agree(kept, () if own else self._buffers_here(module))
         self._learned = learned
         self._place = {id(p): i for i, p in enumerate(learned)}
         rebuilds = static_graph or not find_unused_parameters
@@ -112,11 +119,34 @@ class DistributedDataParallel(Module):
     def _get_ddp_logging_data(self) -> dict[str, Any]:
         return _buckets.logging_data(self, self._order)
 
-    def _agree(self, module: Module) -> None:
+    @property
+    def broadcast_buffers(self) -> bool:
+        """Whether a forward takes rank 0's buffers: `forward_sync_buffers` under its old name."""
+        return self.forward_sync_buffers
+
+    @broadcast_buffers.setter
+    def broadcast_buffers(self, value: bool) -> None:
+        self.forward_sync_buffers = value
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, names: Iterable[str]) -> None:
+        """Leave parameters and buffers, by their names in `module`, to each rank alone."""
+        module.__dict__["_ddp_params_and_buffers_to_ignore"] = names
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            if name in names:
+                tensor.__dict__["_ddp_ignored"] = True
+
+    def _kept(self, named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        return [(name, t) for name, t in named if name not in self.parameters_to_ignore]
+
+    def _buffers_here(self, module: Module) -> list[Tensor]:
+        return [t for _, t in self._kept(module.named_buffers())]
+
+    def _agree(self, parameters: list[Tensor], buffers: Iterable[Tensor]) -> None:
         """Take rank 0's parameters and buffers; refuses ranks with other shapes."""
         import mindtorch.distributed as dist
 
-        shapes = [(n, tuple(p.shape), str(p.dtype)) for n, p in module.named_parameters()]
+        shapes = [(i, tuple(p.shape), str(p.dtype)) for i, p in enumerate(parameters)]
         layouts: list[Any] = [None] * dist.get_world_size(self.process_group)
         dist.all_gather_object(layouts, shapes, self.process_group)
         for rank, theirs in enumerate(layouts):
@@ -128,7 +158,7 @@ class DistributedDataParallel(Module):
                     f"DistributedDataParallel: rank {local} has parameter {odd[0]}, rank {rank}"
                     f" has {odd[1]}"
                 )
-        self._share((*module.parameters(), *module.buffers()), 0)
+        self._share((*parameters, *buffers), 0)
 
     def _share(self, tensors: Iterable[Tensor], rank: int) -> None:
         """Take the values of one rank."""
@@ -159,8 +189,8 @@ class DistributedDataParallel(Module):
 
     def _share_buffers(self, joining: bool, has_inputs: bool = True) -> None:
         """Take the buffers of rank 0, or of the last rank that still has inputs."""
-        if self.broadcast_buffers and self.module.training:
-            buffers = list(self.module.buffers())
+        if self.forward_sync_buffers and self.module.training:
+            buffers = self._buffers_here(self.module)
             self._share(buffers, self._last(has_inputs) if joining and buffers else 0)
 
     def _total(self, value: float) -> float:
@@ -199,8 +229,8 @@ class DistributedDataParallel(Module):
 
     def _share_last(self, is_last_joiner: bool) -> None:
         """Take parameters and buffers of the last rank that had inputs."""
-        tensors = (*self.module.parameters(), *self.module.buffers())
-        self._share(tensors, self._last(is_last_joiner))
+        named = (*self.module.named_parameters(), *self.module.named_buffers())
+        self._share([t for _, t in self._kept(named)], self._last(is_last_joiner))
 
     def join_hook(self, divide_by_initial_world_size: bool = True, **_: Any) -> Any:
         """What Join does for this module after the inputs have ended: iterations of others."""
@@ -349,7 +379,11 @@ class DistributedDataParallel(Module):
             start = 0
             for parameter in bucket:
                 end = start + parameter.numel()
-                parameter.grad.copy_(flat[start:end].view(parameter.grad.shape))
+                averaged = flat[start:end].view(parameter.grad.shape)
+                if self.gradient_as_bucket_view:
+                    parameter.grad = averaged
+                else:
+                    parameter.grad.copy_(averaged)
                 start = end
             for parameter in unused:
                 parameter.grad = None
@@ -385,6 +419,27 @@ def _check_devices(devices: set[Device], device_ids: Any, output_device: Any) ->
             "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
             f"{device_ids}, output_device {output_device}, and module parameters {devices}."
         )
+
+
+def _warn_of_options(broadcast: bool | None, forward: bool | None, check: bool) -> None:
+    """torch's warnings of options that have other names, or do nothing."""
+    text = "The `check_reduction` argument in `DistributedDataParallel` module is deprecated."
+    texts = [text + " Please avoid using it."] if check else []
+    if broadcast is not None and forward is not None:
+        texts[:0] = [
+            "Both `broadcast_buffers` and `forward_sync_buffers` were specified. "
+            "`broadcast_buffers` is deprecated and its value is ignored when "
+            "`forward_sync_buffers` is provided."
+        ]
+    elif broadcast is not None:
+        texts[:0] = [
+            "`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: "
+            "unlike `broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at "
+            "init. If you rely on buffers NOT being synced at init (e.g. rank-local buffers), keep "
+            "using `broadcast_buffers=False` until `init_sync_buffers` is available."
+        ]
+    for text in texts:
+        warnings.warn(text, FutureWarning, stacklevel=3)
 
 
 def _reached(output: Any) -> set[int]:

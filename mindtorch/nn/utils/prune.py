@@ -84,27 +84,32 @@ class BasePruningMethod(ABC):
         importance_scores: Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Prune a parameter of a module by this method, after those that did so before."""
+        """Prune a parameter of a module by this method, after those that did so before.
+
+        TypeError for a tensor that is neither a parameter nor pruned.
+        """
+        hooks = module._forward_pre_hooks
+        keys = [k for k, h in hooks.items()
+                if isinstance(h, BasePruningMethod) and h._tensor_name == name]  # fmt: skip
+        before: Any = [hooks.pop(key) for key in keys]  # gone for good where this fails, as torch's
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name
-        before = [(k, h) for k, h in module._forward_pre_hooks.items()
-                  if isinstance(h, BasePruningMethod) and h._tensor_name == name]  # fmt: skip
         value = getattr(module, name)
-        original = getattr(module, name + "_orig") if before else value
         scores = importance_scores if importance_scores is not None else value
+        if before:
+            old = before[0]
+            active: Any = old if isinstance(old, PruningContainer) else PruningContainer(old)
+            active.add_pruning_method(method)
         if scores.shape != value.shape:
             raise AssertionError(
                 f"importance_scores should have the same shape as parameter {name} of {module}, got"
                 f" {scores.shape} vs {value.shape}"
             )
-        default = getattr(module, name + "_mask") if before else mindtorch.ones_like(value)
         if before:
-            active: Any = PruningContainer(before[0][1])
-            active.add_pruning_method(method)
-            del module._forward_pre_hooks[before[0][0]]
+            default = getattr(module, name + "_mask")
         else:
-            active = method
-            module.register_parameter(name + "_orig", original)
+            active, default = method, mindtorch.ones_like(value)
+            module.register_parameter(name + "_orig", value)
             del module._parameters[name]
         try:
             with mindtorch.no_grad():
@@ -216,7 +221,7 @@ class _Unstructured(BasePruningMethod):
         mask = default_mask.clone().reshape(-1)
         count = _count(self.amount, t.numel())
         if count:
-            mask[self._scores(t).reshape(-1).topk(count, largest=False)[1]] = 0
+            mask[self._scores(t).reshape(-1).topk(k=count, largest=False)[1]] = 0
         return mask.reshape(default_mask.shape)
 
 
@@ -262,7 +267,7 @@ class LnStructured(BasePruningMethod):
         count = _count(self.amount, size)
         keep = mindtorch.ones(size, dtype=default_mask.dtype, device=t.device)
         if count:
-            keep[self._scores(t).topk(count, largest=False)[1]] = 0
+            keep[self._scores(t).topk(k=count, largest=False)[1]] = 0
         shape = [-1 if d == self.dim % t.ndim else 1 for d in range(t.ndim)]
         return default_mask * keep.reshape(shape)
 

@@ -272,7 +272,19 @@ def flowing(rank, size, group):
         "broadcast": lambda: collected.broadcast(t, 1, group),
         "permute_tensor": lambda: collected.permute_tensor(t, [1, 2, 0], group),
     }.items():
-        tell(f"{name} gives", lambda call=call: call() + 0)
+        tell(f"{name} gives", lambda call=call: collective(call))
+    learned = t.clone().requires_grad_()
+    tell("wrapped", lambda: (collected.all_reduce(learned, "sum", group) * 2).grad_fn.name())
+
+
+def collective(call):
+    """What a collective gives and of which kind, and what views and sums of it are."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        t = call()
+    told = [str(w.message) for w in caught if "_functional" in str(w.message)]
+    results = [t, t[:1], t + 0, t.view(-1), collected.wait_tensor(t), t.detach().exp(), t.sum()]
+    return told, [type(r).__name__ for r in results], t + 0, repr(t), t.numpy().tolist()
 
 
 def refused(rank, size, group):
@@ -284,13 +296,21 @@ def refused(rank, size, group):
     tell("rank unknown", lambda: dist.new_group([0, 9]))
 
 
-def network(**options):
+def network(rank=0, left=(), **options):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
     for i, p in enumerate(model.parameters()):
         with torch.no_grad():
             p.copy_((torch.arange(p.numel()).reshape(p.shape) % 7 - 3.0) / (5 + i))
-    return nn.parallel.DistributedDataParallel(model, **options)
+    with torch.no_grad():
+        model[1].running_mean.add_(rank)
+    if left:
+        wrapper = nn.parallel.DistributedDataParallel
+        wrapper._set_params_and_buffers_to_ignore_for_model(model, left)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wrapped = nn.parallel.DistributedDataParallel(model, **options)
+    return wrapped, [f"{w.category.__name__} {w.message}" for w in caught]
 
 
 def training(rank, size, group):
@@ -298,11 +318,15 @@ def training(rank, size, group):
     for label, options in {
         "plain": {}, "bucket": {"bucket_cap_mb": 0.0001}, "view": {"gradient_as_bucket_view": True},
         "static": {"static_graph": True}, "own buffers": {"broadcast_buffers": False},
+        "own forwards": {"forward_sync_buffers": False, "gradient_as_bucket_view": True},
+        "both": {"forward_sync_buffers": False, "broadcast_buffers": True, "check_reduction": True},
+        "left": {}, "apart": {"init_sync": False},
         "group": {"process_group": dist.new_group()}, "pair": {"process_group": pair},
     }.items():  # fmt: skip
         if label == "pair" and rank == 1:
             continue
-        model = network(**options)
+        names = ("3.weight", "1.running_mean") if label == "left" else ()
+        model, warned = network(rank, names, **options)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         losses = []
         for step in range(4):
@@ -313,6 +337,7 @@ def training(rank, size, group):
             loss = model(x).square().mean()
             loss.backward()
             optimizer.step()
+            views = [p.grad._base is not None for p in model.parameters()]
             optimizer.zero_grad()
             losses.append(round(loss.item(), 5))
             model(x)  # a forward without a backward is none of the reducer's
@@ -320,7 +345,11 @@ def training(rank, size, group):
         told[f"DDP {label}"] = [
             losses,
             [round(v, 5) for v in mean.tolist()],
+            [round(v, 5) for v in model.module[3].weight[0].tolist()],
             sorted(model.state_dict()),
+            views,
+            warned,
+            model.broadcast_buffers,
         ]
 
 
