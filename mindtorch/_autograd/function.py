@@ -330,7 +330,7 @@ def autograd_function_apply(function: type[Function], *args: Any, **kwargs: Any)
 _PACKAGE = __name__.partition(".")[0] + "."
 _PLACE = "torch.autograd.function."
 # Set by transforms: `level`, that of the batches among arguments, `call`, which runs a user's rule
-# for them, `moves`: whether an argument has a tangent of torch.func.jvp, `only_moves`: no gradient.
+# for them, `moves`: whether an argument has a tangent of torch.func.jvp, `only_moves`: and no more.
 BY_RULE: dict[str, Callable[..., Any]] = {"level": lambda args: 0, "moves": lambda args: False}
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 

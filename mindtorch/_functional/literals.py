@@ -56,6 +56,13 @@ def _kind_of_number(value: Any) -> Dtype:
     return dt.int64 if isinstance(value, int) else dt.get_default_dtype()
 
 
+def _are_numbers(data: Any) -> bool:
+    """Whether all values in lists are Python's own numbers, of no subclass."""
+    if not isinstance(data, list | tuple):
+        return type(data) in _NUMBERS
+    return _NUMBERS.issuperset(map(type, data)) or all(map(_are_numbers, data))
+
+
 def _has_kind(data: Any) -> bool:
     """Whether a value has a dtype of its own, so that all must be asked for theirs."""
     if not isinstance(data, list | tuple):
@@ -68,17 +75,22 @@ def _has_kind(data: Any) -> bool:
 
 def array_of(data: Any, dtype: Dtype | None) -> Any:
     """A fresh numpy array for `torch.tensor(data, dtype=dtype)`; ValueError for ragged data."""
+    if isinstance(data, np.str_):
+        raise _no_dtype(data, None)
     if isinstance(data, np.ndarray | np.generic):
         dt.from_numpy_dtype(data.dtype)  # refuses what torch has no dtype for
         refuse_strides(data)
         converted = np.array(data)
     else:
         _refuse_circles(data, ())
-        _refuse_leading_text(data)
+        numbers = _are_numbers(data)
+        if not numbers:
+            data = _listed(data, dtype)
+            _refuse_leading_values(data)
         if dtype is not None and dtype.category == dt.FLOAT:
             data = _as_real(data)
         kinds: set[Dtype] = set()
-        plain = _plain(data, kinds) if _has_kind(data) else data
+        plain = data if numbers or not _has_kind(data) else _plain(data, kinds)
         try:
             converted = np.array(plain)
         except ValueError:
@@ -89,6 +101,10 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
         except OverflowError:
             raise ValueError("Overflow when unpacking long long") from None
         _refuse_or_warn(data, converted, dtype)
+        large = converted.dtype == object and isinstance(_culprit(data), int)  # beyond 64 bits
+        if large and dtype is not None and dtype.category >= dt.FLOAT:
+            converted = converted.astype(np.complex128)
+            converted = converted if dtype.is_complex else converted.real
         if kinds:
             dtype = dtype or reduce(dt.promote_types, kinds)
         elif converted.dtype == np.float64:
@@ -107,6 +123,30 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
         _refuse_numbers(data, converted, dtype)
         converted = _cast(converted, dtype.np)
     return converted
+
+
+_VALUES = (int, float, complex, str, bytes, Tensor, np.generic, np.ndarray)
+
+
+def is_sequence(data: Any) -> bool:
+    """Whether a value has items by number: Python's sequences, and classes of programs alike."""
+    kind = type(data)
+    return hasattr(kind, "__getitem__") and not isinstance(data, dict | np.generic)
+
+
+def _listed(data: Any, dtype: Dtype | None) -> Any:
+    """`data` with all sequences as lists; the error for what is neither number nor sequence."""
+    if isinstance(data, list | tuple):
+        return data if _NUMBERS.issuperset(map(type, data)) else [_listed(v, dtype) for v in data]
+    if isinstance(data, _VALUES):
+        return data
+    if is_sequence(data):
+        return [_listed(data[i], dtype) for i in range(len(data))]
+    whole = dtype is not None and dtype.category <= dt.INTEGER
+    says = "__index__" if whole else "__float__"
+    if dtype is not None and (hasattr(data, says) or hasattr(data, "__index__")):
+        return data
+    raise _no_dtype(data, dtype)
 
 
 def _refuse_circles(data: Any, outer: tuple[int, ...]) -> None:
@@ -152,8 +192,12 @@ def _no_dtype(value: Any, dtype: Dtype | None) -> Exception:
     return RuntimeError(f"Could not infer dtype of {kind}")
 
 
-def _refuse_leading_text(data: Any) -> None:
-    """ValueError in torch's words for lists that begin with text: each letter has letters."""
+def _refuse_leading_values(data: Any) -> None:
+    """ValueError in torch's words for lists that begin with text: each letter has letters;
+    TypeError for those that begin with an array of no dimensions."""
+    first = _first(data)
+    if isinstance(first, np.ndarray) and not first.ndim:
+        raise TypeError("len() of unsized object")
     if isinstance(data, list | tuple) and isinstance(_first(data), str) and _first(data):
         raise ValueError("too many dimensions 'str'")
 

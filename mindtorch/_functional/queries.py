@@ -24,6 +24,7 @@ from .._tensor.types import Number
 from .._tensor.untyped_storage import UntypedStorage
 from ..ops import aten, rules
 from .creation import sizes_of, tensor
+from .literals import is_sequence
 from .publish import FUNCTIONS, surface
 
 
@@ -292,13 +293,13 @@ def _construct(
         return _alias(first, dtype, where)
     if isinstance(first, TypedStorage | UntypedStorage):
         return FUNCTIONS["empty"](0, dtype=dtype, device=place).set_(first)
-    if first.__class__ is int:
-        return FUNCTIONS["empty"]((first,), dtype=dtype, device=place)
+    if isinstance(first, np.integer) or (
+        hasattr(first, "__index__") and not isinstance(first, bool | np.ndarray)
+    ):
+        return FUNCTIONS["empty"](sizes_of((first,), "new"), dtype=dtype, device=place)
     if isinstance(first, Size) or sizes:
         return FUNCTIONS["empty"](sizes_of(tuple(first), "new"), dtype=dtype, device=place)
-    if not isinstance(first, Sequence | np.ndarray) and not hasattr(first, "__array__"):
-        raise TypeError(f"new(): data must be a sequence (got {class_name(first)})")
-    if isinstance(first, np.generic):
+    if not is_sequence(first):
         raise TypeError(f"new(): data must be a sequence (got {class_name(first)})")
     return tensor(first, dtype=dtype, device=place)
 

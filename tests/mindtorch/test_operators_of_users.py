@@ -337,3 +337,30 @@ def test_operators_of_aten_take_and_give_what_torchs_do(call):
         return repr(eval(f"a.{call}", scope))
 
     agree(run)
+
+
+def test_operators_under_torch_func_refuse_gradients_and_drop_tangents():
+    def run(t):
+        with t.library._scoped_library("derived", "FRAGMENT"):
+            twice = t.library.custom_op("derived::twice", lambda x: x * 2, mutates_args=(),
+                                        schema="(Tensor x) -> Tensor")  # fmt: skip
+            twice.register_autograd(lambda ctx, grad: grad * 2)
+
+            class Own(t.autograd.Function):
+                forward, backward = (staticmethod(lambda ctx, x: x * 2) for _ in range(2))
+
+            x, y, func = t.ones(2), t.ones(3), t.func
+            for op in (twice, Own.apply):
+                for call in (
+                    lambda op=op: func.grad(lambda x: op(x).sum())(x),
+                    lambda op=op: func.grad(lambda x: (op(y).sum() * x).sum())(x),
+                    lambda op=op: t.vmap(lambda x: op(y) * x)(x),
+                    lambda op=op: func.jvp(op, (x,), (x,)),
+                    lambda op=op: func.hessian(lambda x: op(x).sum())(x),
+                ):
+                    try:
+                        yield call()
+                    except RuntimeError as error:
+                        yield str(error)
+
+    agree(lambda t: list(run(t)))

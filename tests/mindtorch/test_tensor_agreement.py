@@ -7,7 +7,57 @@ import numpy as np
 import pytest
 from agreement import agree
 
+
+class Items:
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return [1.0, 2.0][index]
+
+
+class Interface:
+    __array_interface__ = np.arange(3.0).__array_interface__
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3.0)
+
+
+class Counted:
+    def __index__(self):
+        return 3
+
+
+class Shared:
+    def __init__(self, t):
+        self.tensor = t.ones(2)
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+def read(t, value):
+    """What each way to make a tensor of a value gives, or its error."""
+    for make in (t.tensor, t.as_tensor, t.asarray, lambda v: t.tensor([v]), t.FloatTensor,
+                 lambda v: t.tensor(v, dtype=t.float32), lambda v: t.ones(1).new_tensor(v)):  # fmt: skip
+        try:
+            yield make(value)
+        except Exception as error:
+            yield f"{type(error).__name__} {error}"
+
+
 CASES = {
+    "of items": lambda t: list(read(t, Items())),
+    "of an array's interface": lambda t: list(read(t, Interface())),
+    "of bytes": lambda t: list(read(t, bytearray(b"12"))),
+    "of what has a dlpack": lambda t: [t.tensor(Shared(t)), t.as_tensor(Shared(t))],
+    "of a list of arrays without dims": lambda t: list(read(t, [np.array(1.5), 2])),
+    "of numpy's text": lambda t: t.tensor(np.str_("a")),
+    "of more than 64 bits": lambda t: [t.tensor([1, 10**30], dtype=t.float32), t.tensor(10**30, dtype=t.complex64)],
+    "of an index": lambda t: [t.FloatTensor(Counted()).shape, t.Tensor(np.int64(2)).shape],
     "tensor of ints": lambda t: t.tensor([1, 2]),
     "tensor of floats": lambda t: t.tensor([1.0, 2]),
     "tensor of bools": lambda t: t.tensor([True, False]),
