@@ -189,8 +189,8 @@ def tensor(
     if isinstance(data, Tensor):
         return copied(data, dtype, device or data.device, requires_grad, "torch.tensor")
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray | np.generic):
-        own = FUNCTIONS["from_dlpack"](data).clone()
-        return finish(aten.to(own, resolve(device), dtype), requires_grad)
+        result = FUNCTIONS["from_dlpack"](data).clone()
+        return finish(aten.to(result, resolve(device), dtype), requires_grad)
     array = array_of(data, dtype)
     target = resolve(device)
     if target.type == "meta":

@@ -125,16 +125,15 @@ def _from_blocks(tensor: SparseTensor) -> Tensor:
     return blocks.reshape((rows, columns))
 
 
-def to_compressed(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None = None) -> Tensor:
-    """Rows or columns compressed; blocks where the layout has them. RuntimeError for other dims."""
+def _to_compressed(tensor: Tensor, kind: layout, blocksize: Sequence[int], call: str) -> Tensor:
     if isinstance(tensor, SparseTensor) and tensor._layout is kind:
         return tensor
-    if tensor.dim() != 2:
+    if tensor.dim() > 2:
         raise RuntimeError(
             f"to_sparse_{str(kind)[-3:]}: mindtorch compresses matrices, got {tensor.dim()} dims"
         )
     if kind in BLOCKED:
-        return _to_blocks(tensor, kind, blocksize)
+        return _to_blocks(tensor, kind, blocksize, call)
     source = coalesced(to_coo(tensor))
     indices, values = source._parts[0], source._vals
     outer, inner = (0, 1) if kind is sparse_csr else (1, 0)
@@ -151,23 +150,8 @@ def starts(outer: Tensor, size: int) -> Tensor:
     return mindtorch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
-def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None) -> Tensor:
-    before = "dense"
-    if isinstance(tensor, SparseTensor):
-        before = "coo" if tensor._layout is sparse_coo else "sparse_compressed"
-    call = f"{before}_to_sparse_{LAYOUT_NAMES[kind][6:].lower()}"
-    if blocksize is None:
-        source = LAYOUT_NAMES[tensor._layout] if isinstance(tensor, SparseTensor) else "Strided"
-        raise RuntimeError(
-            f"{before}_to_sparse: conversion from {source} to {LAYOUT_NAMES[kind]} without"
-            " blocksize argument given is not supported"
-        )
-    sizes = [blocksize] * 2 if isinstance(blocksize, int) else list(blocksize)
-    if len(sizes) != 2:
-        raise RuntimeError(f"{call}: blocksize needs to be a tuple of size 2, but got {len(sizes)}")
-    high, wide = sizes
-    if high <= 0 or wide <= 0:
-        raise RuntimeError(f"{call}: blocksize needs to be positive, but got {sizes}")
+def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int], call: str) -> Tensor:
+    high, wide = blocksize
     whole = dense(tensor) if isinstance(tensor, SparseTensor) else tensor
     rows, columns = whole.shape
     if rows % high or columns % wide:
@@ -186,10 +170,79 @@ def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None) ->
     return make(kind, (starts(outer, grid[0]), inner.contiguous()), values, tensor.shape, True)
 
 
-def convert(tensor: Tensor, kind: layout, blocksize: Sequence[int] | None = None) -> Tensor:
-    """The tensor in another layout."""
+def _call(source: Tensor, kind: layout, to: str) -> str:
+    """The function of torch that goes from a layout to another."""
+    if not isinstance(source, SparseTensor):
+        return f"dense_{to}"
+    if source._layout is kind:
+        return to
+    if source._layout is not sparse_coo:
+        return f"sparse_compressed_{to}"
+    return f"sparse_coo_{to}" if to == "to_sparse" else f"coo_{to}"
+
+
+def _refuse(
+    source: Tensor, kind: layout, blocksize: Sequence[int] | None, dense_dim: int | None, call: str
+) -> None:
+    """RuntimeError, or IndexError for less than two dims, in torch's words."""
+    before = source._layout if isinstance(source, SparseTensor) else strided
+    names = {**LAYOUT_NAMES, strided: "Strided"}
+
+    def refuse(why: str) -> None:
+        text = f"{call}: conversion from {names[before]} to {names[kind]}"
+        raise RuntimeError(f"{text} {why} is not supported")
+
+    if before is sparse_coo is not kind and source._parts[0].shape[0] != 2:
+        refuse("for input tensors with sparse_dim()!=2")
+    if dense_dim is not None:
+        if before is not strided:
+            refuse("with dense_dim argument given")
+        if kind is not sparse_coo and not 0 <= dense_dim <= source.dim() - 2:
+            raise RuntimeError(
+                f"{call}: dense_dim argument must be in [0,{source.dim() - 2}] range, but"
+                f" {dense_dim} is given"
+            )
+        if kind is sparse_coo and dense_dim == source.dim() > 0:
+            raise RuntimeError(f"{call}: dense_dim argument must be !=self.dim() when self.dim()>0")
+    if (blocksize is not None) != (kind in BLOCKED):
+        refuse(f"with{'out' * (blocksize is None)} blocksize argument given")
+    if blocksize is not None:
+        sizes = list(blocksize)
+        if len(sizes) != 2:
+            raise RuntimeError(
+                f"{call}: blocksize needs to be a tuple of size 2, but got {len(sizes)}"
+            )
+        if min(sizes) <= 0:
+            raise RuntimeError(f"{call}: blocksize needs to be positive, but got {sizes}")
+        if before in BLOCKED and list(source._vals.shape[1:]) != sizes:
+            refuse(f"with blocksize changed from {list(source._vals.shape[1:])} to {sizes}")
+    elif before in BLOCKED and kind in (sparse_csr, sparse_csc):
+        raise RuntimeError(
+            f"sparse_compressed_to_sparse_{str(kind)[-3:]}: expected SparseCsr or SparseCsc layout"
+            f" but got {names[before]}"
+        )
+    if before is strided and source.dim() == 1 and kind not in (strided, sparse_coo):
+        if kind is sparse_csr:
+            nonzero = mindtorch.count_nonzero(source).item()
+            raise IndexError(
+                f"select(): index 1 out of range for tensor of size [{nonzero}, 1] at dimension 1"
+            )
+        dim = -2 if kind in BLOCKED else 1
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-1, 0], but got {dim})"
+        )
+
+
+def convert(
+    tensor: Tensor, kind: layout, blocksize: Sequence[int] | int | None = None,
+    dense_dim: int | None = None, to: str = "to_sparse",
+) -> Tensor:  # fmt: skip
+    """The tensor in another layout; `to` is the function that is asked for it."""
+    sizes = [blocksize] * 2 if isinstance(blocksize, int) else blocksize
+    call = _call(tensor, kind, to)
+    _refuse(tensor, kind, sizes, dense_dim, call)
     if kind is strided:
         return dense(tensor) if isinstance(tensor, SparseTensor) else tensor
     if kind is sparse_coo:
-        return to_coo(tensor)
-    return to_compressed(tensor, kind, blocksize)
+        return to_coo(tensor, None if dense_dim is None else tensor.dim() - dense_dim)
+    return _to_compressed(tensor, kind, sizes or (), call)

@@ -197,16 +197,20 @@ def to_sparse(
     blocksize: Sequence[int] | None = None, dense_dim: int | None = None,
 ) -> Tensor:  # fmt: skip
     """The tensor by coordinates, or in the layout."""
-    if layout is None or layout is sparse_coo:
-        if sparse_dim is not None and isinstance(self, SparseTensor) and (
-            self._layout is sparse_coo and sparse_dim != self.sparse_dim()
-        ):  # fmt: skip
+    if layout is not None:
+        return convert(self, layout, blocksize, dense_dim)
+    if sparse_dim is not None and isinstance(self, SparseTensor):
+        if self._layout is sparse_coo and sparse_dim != self.sparse_dim():
             raise RuntimeError(
                 "to_sparse: conversion from Sparse to Sparse with sparse_dim argument"
                 " !=self.sparse_dim() is not supported"
             )
-        return to_coo(self, sparse_dim)
-    return convert(self, layout, blocksize)
+        if self._layout is not sparse_coo and sparse_dim != 2:
+            raise RuntimeError(
+                f"sparse_compressed_to_sparse: conversion from {LAYOUT_NAMES[self._layout]} to"
+                " Sparse with sparse_dim argument !=2 is not supported"
+            )
+    return to_coo(self, sparse_dim)
 
 
 @handles("to_sparse_coo")
@@ -218,25 +222,25 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 @handles("to_sparse_csr")
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """The matrix by compressed rows."""
-    return convert(self, sparse_csr)
+    return convert(self, sparse_csr, None, dense_dim, "to_sparse_csr")
 
 
 @handles("to_sparse_csc")
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """The matrix by compressed columns."""
-    return convert(self, sparse_csc)
+    return convert(self, sparse_csc, None, dense_dim, "to_sparse_csc")
 
 
 @handles("to_sparse_bsr")
 def to_sparse_bsr(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
     """The matrix by compressed rows of blocks."""
-    return convert(self, BLOCKED[0], blocksize)
+    return convert(self, BLOCKED[0], blocksize, dense_dim, "to_sparse_bsr")
 
 
 @handles("to_sparse_bsc")
 def to_sparse_bsc(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
     """The matrix by compressed columns of blocks."""
-    return convert(self, BLOCKED[1], blocksize)
+    return convert(self, BLOCKED[1], blocksize, dense_dim, "to_sparse_bsc")
 
 
 # ---- values alone

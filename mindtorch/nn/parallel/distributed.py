@@ -44,19 +44,19 @@ class DistributedDataParallel(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        kept: list[Tensor] = [p for _, p in self._kept(module.named_parameters())]
-        learned = [p for p in kept if p.requires_grad]
+        parameters: list[Tensor] = [p for _, p in self._kept(module.named_parameters())]
+        learned = [p for p in parameters if p.requires_grad]
         if not learned:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter "
                 "that requires a gradient."
             )
-        if any(isinstance(p, UninitializedParameter) for p in kept):
+        if any(isinstance(p, UninitializedParameter) for p in parameters):
             raise RuntimeError(
                 "Modules with uninitialized parameters can't be used with `DistributedDataParallel`"
                 ". Run a dummy forward pass to correctly initialize the modules"
             )
-        devices = {p.device for p in kept}
+        devices = {p.device for p in parameters}
         _check_devices(devices, device_ids, output_device)
         _warn_of_options(broadcast_buffers, forward_sync_buffers, check_reduction)
         if find_unused_parameters and static_graph:
@@ -69,15 +69,15 @@ class DistributedDataParallel(Module):
             )
         self.module = module
         self.dim, self.output_device = dim, output_device
-        self.device = kept[0].device
+        self.device = parameters[0].device
         self._cap = bucket_cap_mb
         self.bucket_bytes_cap = _buckets.limits(bucket_cap_mb, True)[-1]
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
         self.process_group = process_group
         self.device_ids = device_ids
-        own = forward_sync_buffers is None and broadcast_buffers is False
+        is_apart = forward_sync_buffers is None and broadcast_buffers is False
         self.forward_sync_buffers = (
-            not own if forward_sync_buffers is None else forward_sync_buffers
+            not is_apart if forward_sync_buffers is None else forward_sync_buffers
         )
         self.find_unused_parameters = find_unused_parameters
         self.require_backward_grad_sync = True
@@ -85,7 +85,7 @@ class DistributedDataParallel(Module):
         self._join_config: Any = None
         self._divide_by_initial_world_size, self._active = True, 0
         if init_sync:
-            self._agree(kept, () if own else self._buffers_here(module))
+            self._agree(parameters, () if is_apart else self._buffers_here(module))
         self._learned = learned
         self._place = {id(p): i for i, p in enumerate(learned)}
         rebuilds = static_graph or not find_unused_parameters
