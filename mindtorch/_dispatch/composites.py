@@ -90,7 +90,11 @@ def _matmul(input: Tensor, other: Tensor) -> Any:
 
 def _unsafe_view(x: Tensor, size: Sequence[int]) -> Tensor:
     """A view of memory that nobody else has, which torch makes by an operator of its own."""
-    view: Tensor = ask("_unsafe_view", (x, list(size)), {})
+    if LOCAL.grad and x._fn is not None:  # the product is recorded, so its view is
+        view: Tensor = aten.view(x, tuple(size))
+        view._fn.label = "UnsafeViewBackward0"
+        return view
+    view = ask("_unsafe_view", (x, list(size)), {})
     return view
 
 

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, NoReturn
 
 from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.product_nodes import PRODUCTS
 from .._autograd.surface import refuse_class
 from .._tensor.device import device as Device
 from .._tensor.dtype import FLOAT, get_default_dtype
@@ -20,7 +21,8 @@ from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from ..utils._pytree import tree_leaves
-from .dispatch_modes import TorchDispatchMode
+from .bind import normalise
+from .dispatch_modes import COMPOSITES, TorchDispatchMode
 from .keys import DispatchKey
 from .overrides import EVERY, WRAPPERS, through_mode
 
@@ -83,6 +85,10 @@ def _row_call(op: Op, form: str, raw: Sequence[Any]) -> Any:
         return through_mode(op, form, raw)
     with asking_classes():
         if form not in ("inplace", "augmented"):
+            # As in torch, gradients are those of the parts, which may be tensors with memory.
+            composite = COMPOSITES.get(op.name) if op.name in PRODUCTS and LOCAL.grad else None
+            if composite and (result := composite(*normalise(op, raw))) is not NotImplemented:
+                return result
             return op.entry("aten")(*raw)
         named = {a.name: v for a, v in zip(op.schema.args, raw, strict=True) if a.keyword_only}
         return op.entry("inplace")(*raw[: len(raw) - len(named)], **named)

@@ -495,3 +495,41 @@ def _asked_of_refused(library, call):
 @pytest.mark.parametrize("call", [c for c in REFUSED if c.strip()])
 def test_modes_and_classes_are_asked_before_shapes_are_looked_at(call):
     assert _asked_of_refused(mindtorch, call) == _asked_of_refused(torch, call)
+
+
+def _products_with_a_quantised_weight(library, call):
+    names = []
+    operators = library.ops.aten
+
+    class Weight(library.Tensor):
+        @staticmethod
+        def __new__(cls, x):
+            return library.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+
+        def __init__(self, x):
+            self.inner = x
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            plain = [a.inner if isinstance(a, Weight) else a for a in args]
+            result = func(*plain, **(kwargs or {}))
+            return (
+                cls(result) if func in (operators.t.default, operators.detach.default) else result
+            )
+
+    x = library.ones(2, 5, 3, requires_grad=True)
+    bias = library.ones(4, requires_grad=True)
+    weight = Weight(library.arange(12.0).reshape(4, 3))
+    functional = library.nn.functional
+    result = eval(call, {"x": x, "w": weight, "b": bias, "F": functional})
+    result.sum().backward()
+    gradients = [None if v.grad is None else v.grad.tolist() for v in (x, bias)]
+    return names, result.grad_fn.name(), result.tolist(), gradients
+
+
+@pytest.mark.parametrize("call", ["F.linear(x[0], w)", "F.linear(x[0], w, b)", "F.linear(x, w)",
+                                  "F.linear(x, w, b)", "x @ w.t()", "w @ x[0].t()"])  # fmt: skip
+def test_products_with_a_class_are_recorded_in_parts(call):
+    expected = _products_with_a_quantised_weight(torch, call)
+    assert _products_with_a_quantised_weight(mindtorch, call) == expected

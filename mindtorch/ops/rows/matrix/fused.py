@@ -10,7 +10,7 @@ from ...costs import product
 from ...rules import c_name, refuse_growth
 from ...spec import Derivative
 from ...words import *
-from .matmul import grad_left, grad_right, multiply, refuse_batches
+from .matmul import adjoint, grad_left, grad_right, multiply, refuse_batches
 
 TYPES = ("float32", "float64", "float16", "bfloat16")
 
@@ -76,10 +76,6 @@ def _baddbmm_product(self: Geometry, batch1: Geometry, batch2: Geometry) -> Geom
     return _bmm(batch1, batch2)
 
 
-def _t(t: Tensor) -> Tensor:
-    return aten.conj_of(aten.transpose(t, -2, -1))
-
-
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     summary="Matrix product `[M, K] @ [K, N] → [M, N]`.",
@@ -127,8 +123,8 @@ op(
     ),
     lower=multiplied(lambda a, b: aten.bmm(a, b)),
     grad={
-        "self": lambda grad, mat2: aten.bmm(grad, _t(mat2)),
-        "mat2": lambda grad, self: aten.bmm(_t(self), grad),
+        "self": lambda grad, mat2: aten.bmm(grad, adjoint(mat2)),
+        "mat2": lambda grad, self: aten.bmm(adjoint(self), grad),
     },
     unsupported={"bool": "bmm"},
     samples=lambda: (
@@ -201,11 +197,11 @@ def _fused_row(
         grad={
             "self": lambda grad, beta: _times(grad, aten.conj_of(beta)),
             first: Derivative(
-                lambda grad, other, alpha: _times(run(grad, _t(other)), aten.conj_of(alpha)),
+                lambda grad, other, alpha: _times(run(grad, adjoint(other)), aten.conj_of(alpha)),
                 ("grad", second, "alpha"),
             ),
             second: Derivative(
-                lambda grad, other, alpha: _times(run(_t(other), grad), aten.conj_of(alpha)),
+                lambda grad, other, alpha: _times(run(adjoint(other), grad), aten.conj_of(alpha)),
                 ("grad", first, "alpha"),
             ),
         },

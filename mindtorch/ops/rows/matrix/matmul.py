@@ -97,11 +97,11 @@ def _grad_self(grad: Tensor, self_geom: Geometry, other: Tensor) -> Tensor:
         return aten.unsqueeze(grad, -1) * aten.conj_of(other)
     if self_geom.ndim == 1:
         grad = aten.unsqueeze(grad, -2)
-        product = grad @ _mt(other)
+        product = grad @ adjoint(other)
         return aten.sum_to_size(product, (1, *self_geom.shape)).reshape(self_geom.shape)
     if self_geom.ndim == other.ndim == 2:
         return grad_left(grad, self_geom, other)
-    return grad @ _mt(other)
+    return grad @ adjoint(other)
 
 
 def _grad_other(grad: Tensor, self: Tensor, other_geom: Geometry) -> Tensor:
@@ -113,7 +113,7 @@ def _grad_other(grad: Tensor, self: Tensor, other_geom: Geometry) -> Tensor:
         return aten.conj_of(aten.t(_one_matrix(self))) @ aten.reshape(grad, (prod(grad.shape),))
     if other_geom.ndim == 2:
         return grad_right(_one_matrix(grad), _one_matrix(self), other_geom)
-    return _mt(self) @ grad
+    return adjoint(self) @ grad
 
 
 def _one_matrix(t: Tensor) -> Tensor:
@@ -129,17 +129,18 @@ def grad_left(grad: Tensor, left: Geometry, right: Tensor) -> Tensor:
     """The gradient of a product of matrices by the left one, in its layout as torch's."""
     if _by_columns(left):
         return aten.t(aten.mm(aten.conj_of(right), aten.t(grad)))
-    return aten.mm(grad, _mt(right))
+    return aten.mm(grad, adjoint(right))
 
 
 def grad_right(grad: Tensor, left: Tensor, right: Geometry) -> Tensor:
     """The gradient of a product of matrices by the right one, in its layout as torch's."""
     if _by_columns(right):
         return aten.t(aten.mm(aten.t(grad), aten.conj_of(left)))
-    return aten.mm(_mt(left), grad)
+    return aten.mm(adjoint(left), grad)
 
 
-def _mt(t: Tensor) -> Tensor:
+def adjoint(t: Tensor) -> Tensor:
+    """The conjugate of each matrix, turned over."""
     return aten.conj_of(aten.t(t) if t.ndim == 2 else aten.transpose(t, -2, -1))
 
 
