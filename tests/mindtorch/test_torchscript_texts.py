@@ -84,3 +84,38 @@ for function in (returned, unknown, changed, attribute, many, generator, closed,
 def test_what_is_refused_is_said_as_torch_says_it(tmp_path):
     ours, theirs = (printed(lib, tmp_path, REFUSED) for lib in ("mindtorch", "torch"))
     assert ours == theirs
+
+
+TRACED = """
+count = [0]
+def impure(x):
+    count[0] += 1
+    return x + count[0]
+def branch(x):
+    return x * 2 if x.sum() > 0 else x * -3
+def noisy(x):
+    return F.dropout(x)
+class Two(nn.Module):
+    def forward(self, x, h):
+        return x + h, [h]
+ones = torch.ones(4)
+two = torch.jit.trace(Two(), (ones, ones))
+traced = torch.jit.trace(branch, ones)
+for action in (
+    lambda: torch.jit.trace(impure, ones), lambda: torch.jit.trace(impure, ones, check_trace=False),
+    lambda: torch.jit.trace(branch, ones, check_inputs=[(-ones,)]), lambda: traced(-ones).tolist(),
+    lambda: torch.jit.trace(noisy, ones), lambda: two(ones), lambda: two(ones, ones, ones),
+    lambda: two(h=ones, x=ones)[0].tolist(), lambda: traced(), lambda: traced(ones, ones),
+):
+    try:
+        result = action()
+        print("def ", result if isinstance(result, list) else type(result).__name__)
+    except Exception as error:
+        print("def ", type(error).__name__, "\\n".join(str(error).splitlines()[:2]))
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_traces_are_checked_and_called_as_torchs(tmp_path):
+    ours, theirs = (printed(lib, tmp_path, TRACED) for lib in ("mindtorch", "torch"))
+    assert ours == theirs

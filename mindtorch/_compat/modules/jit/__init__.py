@@ -8,7 +8,7 @@ import inspect
 import os
 import typing
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType, UnionType
 from typing import Any, TypeVar
@@ -36,6 +36,8 @@ from .script_module import (
     without_parameters,
     wrapped,
 )
+from .tracing_checks import TracingCheckError as TracingCheckError
+from .tracing_checks import check_again, copied, kind_of_result
 
 __all__ = ["Attribute", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
            "TopLevelTracedModule", "TracedModule", "TracerWarning"]  # fmt: skip
@@ -183,8 +185,8 @@ def isinstance(obj: object, target_type: object) -> bool:
 
 
 def _traced_once(
-    function: Callable[..., Any], example: object, kwargs: dict[str, object], strict: bool = True
-) -> Decisions:
+    function: Callable[..., Any], example: object, kwargs: Mapping[str, object], strict: bool = True
+) -> tuple[Decisions, object]:
     args = example if builtins.isinstance(example, tuple) else (example,)
     leaves = tree_flatten((args, kwargs))[0]
     if not all(builtins.isinstance(leaf, Tensor | int | float | bool | None) for leaf in leaves):
@@ -195,7 +197,7 @@ def _traced_once(
         )
     decisions = Decisions()
     with state.tracing():
-        result = call(function, decisions, args, kwargs)
+        result = call(function, decisions, args, dict(kwargs))
     if strict and builtins.isinstance(result, dict):
         raise RuntimeError(
             "Encountering a dict at the output of the tracer might cause the trace to be incorrect,"
@@ -209,12 +211,12 @@ def _traced_once(
             "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from"
             " traced functions"
         )
-    return decisions
+    return decisions, result
 
 
 def trace(
     func: Callable[..., Any], example_inputs: object = None, optimize: object = None,
-    check_trace: bool = True,
+    check_trace: bool = True, check_inputs: Sequence[Any] | None = None,
     *_: object, strict: bool = True, example_kwarg_inputs: dict[str, object] | None = None,
     **__: object,
 ) -> object:  # fmt: skip
@@ -228,15 +230,19 @@ def trace(
     kwargs = example_kwarg_inputs or {}
     example = () if example_inputs is None and kwargs else example_inputs
     target = frozen(func) if builtins.isinstance(func, Module) else func
-    decisions = _traced_once(target, example, kwargs, strict)
+    again, before = (copied(example), copied(kwargs)), mindtorch.get_rng_state()
+    decisions, result = _traced_once(target, example, kwargs, strict)
     if check_trace:  # torch traces again, and warns again
         _deprecated("trace_method" if hasattr(func, "forward") else "trace")
-        if decisions.values:
-            _traced_once(target, example, kwargs, strict)
+        inputs = [(i, {}) for i in check_inputs] if check_inputs is not None else [again]
+        check_again(
+            lambda a, k: _traced_once(target, a, k, strict), decisions, result, func, before, inputs
+        )
     if not builtins.isinstance(func, Module):
         return ScriptFunction(func, decisions)
     module = wrapped(func, TopLevelTracedModule, TracedModule)
-    module.__dict__.update(_frozen=target, _decisions=decisions)
+    returned = kind_of_result(result)
+    module.__dict__.update(_frozen=target, _decisions=decisions, _returned=returned)
     return module
 
 
@@ -317,10 +323,6 @@ def wait(future: Future[T]) -> T:
     return future.wait()
 
 
-class TracingCheckError(Exception):
-    """What a tracer would raise; handlers name it."""
-
-
 class Error(RuntimeError):
     """What compiled code would raise; handlers name it."""
 
@@ -334,8 +336,9 @@ def trace_module(
         _deprecated("trace_method")
     target = frozen(mod)
     module = wrapped(mod, TopLevelTracedModule, TracedModule)
-    decisions = _traced_once(target, inputs["forward"], {})
-    module.__dict__.update(_frozen=target, _decisions=decisions)
+    decisions, result = _traced_once(target, inputs["forward"], {})
+    returned = kind_of_result(result)
+    module.__dict__.update(_frozen=target, _decisions=decisions, _returned=returned)
     return module
 
 

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import update_wrapper
+from types import FunctionType
 from typing import Any, NamedTuple, get_args, get_origin
 
 from mindtorch._compat.torchscript.classes import check_assignment, methods_of, module_type
@@ -32,6 +33,7 @@ from mindtorch.ops.function_schema import float_text
 
 from . import state
 from .decisions import Decisions, call
+from .tracing_checks import check_arguments
 
 
 class ScriptModule(Module):
@@ -117,7 +119,10 @@ class TopLevelTracedModule(TracedModule):
 
     def forward(self, *args: object, **kwargs: object) -> object:
         """The frozen module's result."""
-        return replayed(self.__dict__["_frozen"], self.__dict__["_decisions"], args, kwargs)
+        target = self.__dict__["_frozen"]
+        returned = self.__dict__.get("_returned", "Tensor")
+        check_arguments(type(target), target.forward, returned, args, kwargs)
+        return replayed(target, self.__dict__["_decisions"], args, kwargs)
 
 
 class ScriptMethod:
@@ -282,6 +287,8 @@ class ScriptFunction:
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         if self._decisions is not None:
+            if isinstance(self._function, FunctionType):
+                self._check(args, kwargs)
             return replayed(self._function, self._decisions, args, kwargs)
         self._check(args, kwargs)
         with state.scripting():
