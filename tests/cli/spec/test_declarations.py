@@ -7,49 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from mindtorch_npu.spec import (
-    DeclarationError,
-    Rule,
-    axes,
-    axis,
-    beside,
-    both,
-    by,
-    causal,
-    choice,
-    content,
-    dims,
-    dtypes,
-    each,
-    equals,
-    flag,
-    forms,
-    ignored,
-    index,
-    inout,
-    integer,
-    mask,
-    null,
-    number,
-    numbers,
-    only,
-    optional,
-    out,
-    overload,
-    parts,
-    pin,
-    require,
-    routing,
-    row,
-    scalar,
-    scalar_tensor,
-    several,
-    shape,
-    sizes,
-    slots,
-    tensor,
-    tensors,
-)
+from mindtorch_npu.spec import *
 from mindtorch_npu.spec.design import design
 from mindtorch_npu.spec.domains import Whole
 from mindtorch_npu.spec.row import row_of

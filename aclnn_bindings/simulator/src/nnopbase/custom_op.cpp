@@ -16,7 +16,7 @@ namespace aclsim {
 
 // Parameters stand in the header's order: inputs, attributes, outputs.
 struct CustomEntry : Entry {
-  Op op;
+  Op op = {nullptr, nullptr, nullptr, 0};
   OpSpec rules;
   std::string type, function, library;
   std::vector<ParamSpec> params;

@@ -200,7 +200,20 @@ struct Call {
 };
 
 using Check = aclnnStatus (*)(Call&);
-using Run = aclError (*)(Call&);
+// What a launch runs: a function that can fail, one that cannot and gives nothing, or no function.
+struct Run {
+  constexpr Run(aclError (*function)(Call&)) : fallible(function) {}
+  constexpr Run(void (*function)(Call&)) : plain(function) {}
+  constexpr Run(std::nullptr_t) {}
+  constexpr explicit operator bool() const { return fallible || plain; }
+  aclError operator()(Call& c) const {
+    if (fallible) return fallible(c);
+    plain(c);
+    return ACL_SUCCESS;
+  }
+  aclError (*fallible)(Call&) = nullptr;
+  void (*plain)(Call&) = nullptr;
+};
 
 enum OpFlags : uint32_t {
   kDynamicOut = 1,     // resize() is used; phase 2 waits for the kernel

@@ -31,7 +31,7 @@ template <class P>
 Gate gate_of(const Call& c) {
   return {c.number(P::limit), c.number(P::alpha), c.number(P::bias)};
 }
-aclError run_clipped(Call& c) {
+void run_clipped(Call& c) {
   using P = params::ClippedSwiglu;
 
   const Cut k = cut_at(c, P::x, P::groupIndexOptional, c.integer(P::dim));
@@ -39,18 +39,15 @@ aclError run_clipped(Call& c) {
       gated(floats(c.tensor(P::x)), {k.width / 2, true, c.flag(P::interleaved)}, gate_of<P>(c));
   std::fill(y.begin() + k.live * (k.width / 2), y.end(), 0.0f);
   write(c.tensor(P::out), y);
-  return ACL_SUCCESS;
 }
-aclError run_clipped_grad(Call& c) {
+void run_clipped_grad(Call& c) {
   using P = params::ClippedSwigluGrad;
 
   const Cut k = cut_at(c, P::x, P::groupIndexOptional, c.integer(P::dim));
   write(c.tensor(P::gradXOut),
         gated_back(floats(c.tensor(P::gradY)), floats(c.tensor(P::x)),
                    {k.width / 2, true, c.flag(P::interleaved)}, gate_of<P>(c), k.live));
-  return ACL_SUCCESS;
 }
-// (x, weight, groupIndex, clampLimit, out).
 aclnnStatus check_group(Call& c) {
   using P = params::SwigluGroup;
 
@@ -58,14 +55,12 @@ aclnnStatus check_group(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::weightOptional, rows_of(c.tensor(P::x))));
   return expect_halves(c, P::x, P::out);
 }
-aclError run_group(Call& c) {
+void run_group(Call& c) {
   using P = params::SwigluGroup;
 
   write(c.tensor(P::out),
         weighted(c, P::x, P::weightOptional, P::groupIndexOptional, c.number(P::clampLimit)));
-  return ACL_SUCCESS;
 }
-// (gradY, x, weight, yOrigin, groupIndex, clampLimit, gradX, gradWeight).
 aclnnStatus check_group_grad(Call& c) {
   using P = params::SwigluGroupGrad;
 
@@ -76,7 +71,7 @@ aclnnStatus check_group_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::gradY, c.tensor(P::x).numel() / 2));
   return expect_same_shape(c, P::gradXOut, P::x);
 }
-aclError run_group_grad(Call& c) {
+void run_group_grad(Call& c) {
   using P = params::SwigluGroupGrad;
 
   const Tensor& t = c.tensor(P::x);
@@ -93,7 +88,6 @@ aclError run_group_grad(Call& c) {
   }
   write(c.tensor(P::gradXOut), gated_back(up, x, {h, true, false}, gate, k.live));
   if (!w.empty()) write(c.maybe(P::gradWeightOutOptional), dw);
-  return ACL_SUCCESS;
 }
 // The second version's clampMode 0 is the first version; 1 cuts what was activated, without a bias.
 aclnnStatus check_clipped_v2(Call& c) {
@@ -110,7 +104,7 @@ aclnnStatus check_clipped_v2(Call& c) {
                   static_cast<long long>(dim), shape_text(x));
   return expect_numel(c, P::out, x.numel() / 2);
 }
-aclError run_clipped_v2(Call& c) {
+void run_clipped_v2(Call& c) {
   using P = params::ClippedSwigluV2;
 
   const Cut k = cut_at(c, P::x, P::groupIndexOptional, c.integer(P::dim));
@@ -124,7 +118,6 @@ aclError run_clipped_v2(Call& c) {
       c.integer(P::clampMode) == 1 ? gated(x, halves, after) : gated(x, halves, gate_of<P>(c));
   std::fill(y.begin() + k.live * (k.width / 2), y.end(), 0.0f);
   write(c.tensor(P::out), y);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

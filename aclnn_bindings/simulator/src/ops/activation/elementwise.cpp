@@ -248,18 +248,17 @@ using SwishGradRow = MaybeBeta<Pointwise<SwishGrad, 3, 0, 1, ~2>, Pointwise<Silu
 // (self, out, buffer): the buffer holds exp(-|x|) where it has elements; the gradient here
 // recomputes it.
 ACL_FN(ExpMinusAbs, FloatingReal, (T x), v_exp(-std::fabs(x)))
-aclError run_log_sigmoid(Call& c) {
+void run_log_sigmoid(Call& c) {
   using P = params::LogSigmoidForward;
 
   Pointwise<LogSigmoidFn, 1, 0>::run(c);
   const Tensor& buffer = c.tensor(P::buffer);
-  if (!buffer.same_shape(c.tensor(P::self))) return ACL_SUCCESS;
+  if (!buffer.same_shape(c.tensor(P::self))) return;
   Loop loop = loop_over(buffer);
   loop.add(c.tensor(P::self));
   loop.coalesce();
   static constexpr Bodies bodies = bodies_of<ExpMinusAbs, 1>();
   run_bodies(loop, c.tensor(P::self).dtype, bodies);
-  return ACL_SUCCESS;
 }
 
 aclnnStatus check_softshrink(Call& c) {

@@ -80,7 +80,6 @@ void apply(const Tensor& out, const T&... inputs) {
   run_bodies(loop, wide ? ACL_DOUBLE : ACL_FLOAT, bodies);
 }
 
-// (self, dim, out).
 aclnnStatus check_glu(Call& c) {
   using P = params::Glu;
 
@@ -88,14 +87,12 @@ aclnnStatus check_glu(Call& c) {
   return expect_half(c, P::out, P::self);
 }
 template <class Fn>
-aclError run_glu(Call& c) {
+void run_glu(Call& c) {
   using P = params::Glu;
 
   const Tensor& self = c.tensor(P::self);
   apply<Fn>(c.tensor(P::out), half_of(self, axis_of(c), false), half_of(self, axis_of(c), true));
-  return ACL_SUCCESS;
 }
-// (grad, self, dim, out).
 aclnnStatus check_glu_grad(Call& c) {
   using P = params::SwiGluGrad;
 
@@ -104,7 +101,7 @@ aclnnStatus check_glu_grad(Call& c) {
   return expect_same_shape(c, P::out, P::x);
 }
 template <class A, class B>
-aclError run_glu_grad(Call& c) {
+void run_glu_grad(Call& c) {
   using P = params::SwiGluGrad;
 
   const Tensor &grad = c.tensor(P::yGrad), &self = c.tensor(P::x), &out = c.tensor(P::out);
@@ -112,7 +109,6 @@ aclError run_glu_grad(Call& c) {
   const Tensor a = half_of(self, axis, false), b = half_of(self, axis, true);
   apply<A>(half_of(out, axis, false), grad, a, b);
   apply<B>(half_of(out, axis, true), grad, a, b);
-  return ACL_SUCCESS;
 }
 
 // (self, dim, approximate, [activateLeft,] out, outGelu): gelu of the second half unless told
@@ -126,7 +122,7 @@ aclnnStatus check_geglu(Call& c) {
   return expect_half(c, Out + 1, P::self);
 }
 template <int Out>
-aclError run_geglu(Call& c) {
+void run_geglu(Call& c) {
   using P = params::GeGluV3;
 
   const bool left = Out == 4 && c.flag(P::activateLeft);
@@ -138,10 +134,8 @@ aclError run_geglu(Call& c) {
     apply<GeluExact>(gelu, active);
   }
   apply<Product>(c.tensor(Out), other, gelu);
-  return ACL_SUCCESS;
 }
 
-// (gradOutput, self, gelu, dim, approximate, [activateLeft,] gradInput).
 template <int Out>
 aclnnStatus check_geglu_grad(Call& c) {
   using P = params::GeGluBackward;
@@ -152,7 +146,7 @@ aclnnStatus check_geglu_grad(Call& c) {
   return expect_same_shape(c, Out, P::self);
 }
 template <int Out>
-aclError run_geglu_grad(Call& c) {
+void run_geglu_grad(Call& c) {
   using P = params::GeGluV3Backward;
 
   const bool left = Out == 6 && c.flag(P::activateLeft);
@@ -165,7 +159,6 @@ aclError run_geglu_grad(Call& c) {
   } else {
     apply<GeluGradOf>(half_of(out, axis, !left), grad, other, active);
   }
-  return ACL_SUCCESS;
 }
 
 // (input, approximate or threshold, out): the first half of the last dim, activated, times the
@@ -182,7 +175,7 @@ aclnnStatus check_times(Call& c) {
   }
   return expect_half(c, P::out, P::input);
 }
-aclError run_gelu_mul(Call& c) {
+void run_gelu_mul(Call& c) {
   using P = params::GeluMul;
 
   const Tensor& self = c.tensor(P::input);
@@ -192,9 +185,8 @@ aclError run_gelu_mul(Call& c) {
   } else {
     apply<GeluTimes>(c.tensor(P::out), a, b);
   }
-  return ACL_SUCCESS;
 }
-aclError run_fatrelu_mul(Call& c) {
+void run_fatrelu_mul(Call& c) {
   using P = params::FatreluMul;
 
   const Tensor& self = c.tensor(P::input);
@@ -202,7 +194,6 @@ aclError run_fatrelu_mul(Call& c) {
   threshold.rank = 0;
   apply<FatreluTimes>(c.tensor(P::out), half_of(self, axis_of(c), false),
                       half_of(self, axis_of(c), true), threshold);
-  return ACL_SUCCESS;
 }
 
 // The dim along which a weight lies, or -1: it has one element, or more than one such dim.
@@ -235,21 +226,18 @@ aclnnStatus check_weight(const Call& c, int weight, int self) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "weight should have 1 element or one per channel, not %s.",
                 shape_text(c.tensor(weight)));
 }
-// (self, weight, out).
 aclnnStatus check_prelu(Call& c) {
   using P = params::Prelu;
 
   ACL_RETURN_IF_FAILED(check_weight(c, P::weight, P::self));
   return expect_same_shape(c, P::out, P::self);
 }
-aclError run_prelu(Call& c) {
+void run_prelu(Call& c) {
   using P = params::Prelu;
 
   apply<PreluValue>(c.tensor(P::out), c.tensor(P::self),
                     weight_view(c.tensor(P::weight), c.tensor(P::self)));
-  return ACL_SUCCESS;
 }
-// (gradOutput, self, weight, gradInput, gradWeight).
 aclnnStatus check_prelu_grad(Call& c) {
   using P = params::PreluBackward;
 
@@ -259,7 +247,7 @@ aclnnStatus check_prelu_grad(Call& c) {
   c.workspace_size = c.tensor(P::self).numel() * 8;
   return expect_same_shape(c, P::gradWeight, P::weight);
 }
-aclError run_prelu_grad(Call& c) {
+void run_prelu_grad(Call& c) {
   using P = params::PreluBackward;
 
   const Tensor &grad = c.tensor(P::gradOutput), &self = c.tensor(P::self),
@@ -271,7 +259,6 @@ aclError run_prelu_grad(Call& c) {
   const uint32_t all = (1u << self.rank) - 1;
   Tensor sum = weight_view(out, self);
   reduce_tensor(sum, each, out.numel() != 1 ? all & ~2u : all, wide, reducers_of<SumOf>());
-  return ACL_SUCCESS;
 }
 
 }  // namespace

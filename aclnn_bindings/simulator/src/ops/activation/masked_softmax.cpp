@@ -37,7 +37,7 @@ aclnnStatus check_masked_softmax(Call& c) {
     ACL_RETURN_IF_FAILED(expect_same_shape(c, i, X));
   return c.flag(X + 3) ? ACLNN_SUCCESS : expect_spread(c, X + 1, X);
 }
-aclError run_masked_softmax(Call& c) {
+void run_masked_softmax(Call& c) {
   using P = params::ScaledMaskedSoftmax;
 
   const Tensor& t = c.tensor(P::x);
@@ -52,10 +52,8 @@ aclError run_masked_softmax(Call& c) {
     softmax_row(x.data() + r * width, width);
   }
   put(c.tensor(P::y), x);
-  return ACL_SUCCESS;
 }
-// (gradOutput, y, mask, scale, fixTriuMask, out).
-aclError run_masked_softmax_grad(Call& c) {
+void run_masked_softmax_grad(Call& c) {
   using P = params::ScaledMaskedSoftmaxBackward;
 
   const Tensor& t = c.tensor(P::y);
@@ -71,7 +69,6 @@ aclError run_masked_softmax_grad(Call& c) {
     }
   }
   put(c.tensor(P::out), g);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ aclnnStatus check_rrelu(Call& c) {
                 c.scalar(P::lower).real(), c.scalar(P::upper).real());
 }
 template <int Out>
-aclError run_rrelu(Call& c) {
+void run_rrelu(Call& c) {
   using P = params::RReluWithNoise;
 
   const double low = c.scalar(P::lower).real(), high = c.scalar(P::upper).real();
@@ -31,7 +31,6 @@ aclError run_rrelu(Call& c) {
   }
   if (c.flag(P::training)) put(c.tensor(P::noise), noise);
   put(c.tensor(Out), x);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -88,7 +88,6 @@ struct LogSoftmaxRow {
   }
 };
 
-// (self, dim, out).
 aclnnStatus check_softmax(Call& c) {
   using P = params::Softmax;
 
@@ -207,11 +206,11 @@ bool side_by_side(const Tensor& self, const Tensor& out, int axis) {
          (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE);
 }
 template <class Fn>
-aclError run_softmax(Call& c) {
+void run_softmax(Call& c) {
   using P = params::Softmax;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
-  if (self.numel() == 0) return ACL_SUCCESS;
+  if (self.numel() == 0) return;
   const int axis =
       static_cast<int>(c.integer(P::dim) < 0 ? c.integer(P::dim) + self.rank : c.integer(P::dim));
   const int at = self.rank == 0 ? 0 : axis;
@@ -219,7 +218,7 @@ aclError run_softmax(Call& c) {
     with_float(self.dtype, [&](auto tag) {
       softmax_columns<Fn, typename decltype(tag)::type>(self, out, at);
     });
-    return ACL_SUCCESS;
+    return;
   }
   const int64_t n = axis_size(self, at);
   const Rows rows({&self, &out}, at);
@@ -235,7 +234,6 @@ aclError run_softmax(Call& c) {
       row_done<C>(y, out_space, out, offsets[1], at);
     });
   });
-  return ACL_SUCCESS;
 }
 
 struct SoftmaxGrad {  // y * (g - sum(g y))
@@ -262,7 +260,6 @@ struct LogSoftmaxGrad {  // g - exp(y) sum(g)
     for (int64_t i = 0; i < n; ++i) out[i] = fused(-exp_one(y[i]), sum, g[i]);
   }
 };
-// (gradOutput, output, dim, out).
 aclnnStatus check_softmax_grad(Call& c) {
   using P = params::SoftmaxBackward;
 
@@ -272,11 +269,11 @@ aclnnStatus check_softmax_grad(Call& c) {
   return expect_same_shape(c, P::out, P::gradOutput);
 }
 template <class Fn>
-aclError run_softmax_grad(Call& c) {
+void run_softmax_grad(Call& c) {
   using P = params::SoftmaxBackward;
 
   const Tensor &g = c.tensor(P::gradOutput), &y = c.tensor(P::output), &out = c.tensor(P::out);
-  if (g.numel() == 0) return ACL_SUCCESS;
+  if (g.numel() == 0) return;
   const int axis = g.rank == 0 ? 0 : static_cast<int>((c.integer(P::dim) + g.rank) % g.rank);
   const int64_t n = axis_size(g, axis);
   const Rows rows({&g, &y, &out}, axis);
@@ -292,7 +289,6 @@ aclError run_softmax_grad(Call& c) {
       row_done<C>(to, out_space, out, offsets[2], axis);
     });
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

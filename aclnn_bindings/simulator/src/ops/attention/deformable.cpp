@@ -104,7 +104,6 @@ aclError run_levels(Call& c) {
   put(c.tensor(P::output), out);
   return ACL_SUCCESS;
 }
-// (..., gradOutput, gradValue, gradLocation, gradAttnWeight).
 aclError run_levels_grad(Call& c) {
   using P = params::MultiScaleDeformableAttentionGrad;
 

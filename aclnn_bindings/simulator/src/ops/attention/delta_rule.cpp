@@ -113,7 +113,6 @@ aclError run_recurrent(Call& c) {
   write(c.tensor(P::stateRef), state), write(c.tensor(P::out), out);
   return ACL_SUCCESS;
 }
-// (query, key, value, beta, initialState, lengths, g, scale, out, finalState).
 aclnnStatus check_chunk(Call& c) {
   using P = params::ChunkGatedDeltaRule;
 
@@ -124,7 +123,7 @@ aclnnStatus check_chunk(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::finalState, P::initialState));
   return expect_same_shape(c, P::out, P::value);
 }
-aclError run_chunk(Call& c) {
+void run_chunk(Call& c) {
   using P = params::ChunkGatedDeltaRule;
 
   const Tokens t = tokens_of(c, P::gOptional);
@@ -140,7 +139,6 @@ aclError run_chunk(Call& c) {
     }
   }
   write(c.tensor(P::out), out), write(c.tensor(P::finalState), state);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -224,7 +224,7 @@ aclnnStatus check_score(Call& c) {
   return plan_of(c, at);
 }
 template <const Places& at>
-aclError run_score(Call& c) {
+void run_score(Call& c) {
   const Attention& a = c.get<Attention>();
   Stage<float> stage(c);
   const AttentionData d = data_of(c, at, stage);
@@ -232,7 +232,6 @@ aclError run_score(Call& c) {
   float *top = stage.out(tensor_or_null(c, at.top)), *sum = stage.out(tensor_or_null(c, at.sum));
   attention_forward(a, d, out, top, sum);
   stage.done();
-  return ACL_SUCCESS;
 }
 template <const Places& at>
 aclnnStatus check_grad(Call& c) {
@@ -256,7 +255,7 @@ aclnnStatus check_grad(Call& c) {
   return ACLNN_SUCCESS;
 }
 template <const Places& at>
-aclError run_grad(Call& c) {
+void run_grad(Call& c) {
   const Attention& a = c.get<Attention>();
   Stage<float> stage(c);
   const AttentionData d = data_of(c, at, stage);
@@ -269,7 +268,6 @@ aclError run_grad(Call& c) {
   float* dsink = d.sink && !absent(c, at.dsink) ? stage.out(c.tensor(at.dsink)) : nullptr;
   attention_backward(a, d, dy, top, sum, dq, dk, dv, dshift, dsink);
   stage.done();
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -69,7 +69,6 @@ void each_query(const FloydSizes& s, F f) {
     }
   }
 }
-// (query, key1, value1, key2, value2, mask, scale, max, sum, out).
 aclnnStatus check_floyd(Call& c) {
   using P = params::FusedFloydAttention;
 
@@ -78,7 +77,7 @@ aclnnStatus check_floyd(Call& c) {
   ACL_RETURN_IF_FAILED(check_parts(c, P::attenMaskOptional, P::softmaxMaxOut));
   return expect_same_shape(c, P::attentionOutOut, P::query);
 }
-aclError run_floyd(Call& c) {
+void run_floyd(Call& c) {
   using P = params::FusedFloydAttention;
 
   const FloydSizes s = sizes_of(c);
@@ -100,9 +99,7 @@ aclError run_floyd(Call& c) {
   });
   write(c.tensor(P::softmaxMaxOut), tops), write(c.tensor(P::softmaxSumOut), sums),
       write(c.tensor(P::attentionOutOut), out);
-  return ACL_SUCCESS;
 }
-// (query, key1, value1, key2, value2, dy, mask, max, sum, out, scale, dq, dk1, dv1, dk2, dv2).
 aclnnStatus check_floyd_grad(Call& c) {
   using P = params::FusedFloydAttentionGrad;
 
@@ -113,7 +110,7 @@ aclnnStatus check_floyd_grad(Call& c) {
   for (int i = P::query; i < 5; ++i) ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dqOut + i, i));
   return expect_same_shape(c, P::dy, P::query);
 }
-aclError run_floyd_grad(Call& c) {
+void run_floyd_grad(Call& c) {
   using P = params::FusedFloydAttentionGrad;
 
   const FloydSizes s = sizes_of(c);
@@ -148,7 +145,6 @@ aclError run_floyd_grad(Call& c) {
   });
   write(c.tensor(P::dqOut), dq), write(c.tensor(P::dk1Out), dk1), write(c.tensor(P::dv1Out), dv1),
       write(c.tensor(P::dk2Out), dk2), write(c.tensor(P::dv2Out), dv2);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

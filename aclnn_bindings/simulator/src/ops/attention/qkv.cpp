@@ -23,7 +23,7 @@ aclnnStatus check_qkv(Call& c) {
   }
   return ACLNN_SUCCESS;
 }
-aclError run_qkv(Call& c) {
+void run_qkv(Call& c) {
   using P = params::TransformBiasRescaleQkv;
 
   const Tensor& t = c.tensor(P::qkv);
@@ -40,7 +40,6 @@ aclError run_qkv(Call& c) {
     }
     put(c.tensor(P::qOut + part), out);
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

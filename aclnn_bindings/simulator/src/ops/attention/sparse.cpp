@@ -201,19 +201,17 @@ aclnnStatus check_blocks(Call& c) {
   return check_blocks_of(c, b);
 }
 template <const SparseBlocks& b>
-aclError run_blocks(Call& c) {
+void run_blocks(Call& c) {
   Ints mask;
   const Sequences s = read_blocks(c, b, mask);
   Heads out = output_of(c, b.at, s);
   Statistics stats = statistics_of(c, b.at, s, 1);
   attend(s, out, stats);
   write(c.tensor(b.out), out.data);
-  if (c.integer(b.lse_flag) == 0 || !at_or_null(c, b.lse)) return ACL_SUCCESS;
+  if (c.integer(b.lse_flag) == 0 || !at_or_null(c, b.lse)) return;
   for (size_t i = 0; i < stats.top.size(); ++i) stats.top[i] += std::log(stats.sum[i]);
   write(c.tensor(b.lse), stats.top);
-  return ACL_SUCCESS;
 }
-// (dout, query, key, value, out, lse, mask, ..., dq, dk, dv).
 aclnnStatus check_blocks_grad(Call& c) {
   using P = params::BlockSparseAttentionGrad;
 
@@ -222,7 +220,7 @@ aclnnStatus check_blocks_grad(Call& c) {
   for (int i : {0, 1, 2}) ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dq + i, P::query + i));
   return expect_same_shape(c, P::dout, P::attentionOut);
 }
-aclError run_blocks_grad(Call& c) {
+void run_blocks_grad(Call& c) {
   using P = params::BlockSparseAttentionGrad;
 
   Ints mask;
@@ -242,7 +240,6 @@ aclError run_blocks_grad(Call& c) {
   attend_back(s, dout, stats, g);
   write(c.tensor(P::dq), g.q.data), write(c.tensor(P::dk), g.k.data),
       write(c.tensor(P::dv), g.v.data);
-  return ACL_SUCCESS;
 }
 
 // Lists of chosen blocks for each query and head of keys, -1 where there are no more.
@@ -588,7 +585,7 @@ aclnnStatus check_compress(Call& c) {
   }
   return ACLNN_SUCCESS;
 }
-aclError run_compress(Call& c) {
+void run_compress(Call& c) {
   using P = params::NsaCompress;
 
   const Tensor& t = c.tensor(P::input);
@@ -605,10 +602,8 @@ aclError run_compress(Call& c) {
     }
   }
   write(c.tensor(P::output), y);
-  return ACL_SUCCESS;
 }
-// (outputGrad, input, weight, ends, block, stride, kind, layout, inputGrad, weightGrad).
-aclError run_compress_grad(Call& c) {
+void run_compress_grad(Call& c) {
   using P = params::NsaCompressGrad;
 
   const Tensor& t = c.tensor(P::input);
@@ -627,7 +622,6 @@ aclError run_compress_grad(Call& c) {
     }
   }
   write(c.tensor(P::inputGradOut), dx), write(c.tensor(P::weightGradOut), dw);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

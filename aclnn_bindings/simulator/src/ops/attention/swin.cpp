@@ -87,7 +87,7 @@ Matrices by_heads(const Tensor& t, bool turned) {
   Matrices m = matrices_of(flat, turned, false);
   return m;
 }
-aclError run_scores(Call& c) {
+void run_scores(Call& c) {
   using P = params::SwinAttentionScoreQuant;
 
   const Scores s = scores_of(c);
@@ -126,7 +126,6 @@ aclError run_scores(Call& c) {
     out.v[i] = (out.v[i] + one(bias2, j, 0)) * one(scale2, j, 1);
   }
   write(c.tensor(P::out), out.v);
-  return ACL_SUCCESS;
 }
 
 // (x [B, S, H], gamma, beta, weight, bias, quantScale, quantOffset, dequantScale, headNum, seqLength,
@@ -159,7 +158,7 @@ aclnnStatus check_projection(Call& c) {
     ACL_RETURN_IF_FAILED(expect_numel(c, i, x.numel()));
   return ACLNN_SUCCESS;
 }
-aclError run_projection(Call& c) {
+void run_projection(Call& c) {
   using P = params::SwinTransformerLnQkvQuant;
 
   const Tensor& t = c.tensor(P::x);
@@ -199,7 +198,6 @@ aclError run_projection(Call& c) {
     }
     write(c.tensor(P::queryOutputOut + part), out);
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

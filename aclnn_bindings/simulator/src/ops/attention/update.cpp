@@ -28,7 +28,7 @@ aclnnStatus check_update(Call& c) {
   }
   return expect_numel(c, P::out, parts[0]->numel());
 }
-aclError run_update(Call& c) {
+void run_update(Call& c) {
   using P = params::AttentionUpdate;
 
   const Span<Tensor*> lse = c.tensors(P::lse), parts = c.tensors(P::localOut);
@@ -52,7 +52,6 @@ aclError run_update(Call& c) {
   }
   write(c.tensor(P::out), out);
   if (c.integer(P::updateType) == 1) write(c.maybe(P::lseOut), joined);
-  return ACL_SUCCESS;
 }
 // (prevOut, prevMax, prevSum, curOut, curMax, curSum, lengths, layout, [softmaxLayout,] out, max,
 // sum); statistics have eight equal elements a row.
@@ -82,7 +81,7 @@ aclnnStatus check_ring(Call& c) {
       shape_text(x), shape_text(s), layout);
 }
 template <int Out>
-aclError run_ring(Call& c) {
+void run_ring(Call& c) {
   using P = params::RingAttentionUpdate;
 
   const Tensor &x = c.tensor(P::prevAttnOut), &s = c.tensor(P::prevSoftmaxMax);
@@ -106,7 +105,6 @@ aclError run_ring(Call& c) {
       top[j] = static_cast<float>(most), sum[j] = static_cast<float>(wa + wb);
   }
   write(c.tensor(Out), a), write(c.tensor(Out + 1), top), write(c.tensor(Out + 2), sum);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

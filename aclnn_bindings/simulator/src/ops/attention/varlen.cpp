@@ -203,7 +203,7 @@ aclnnStatus check_score(Call& c) {
   return check_all(c, at);
 }
 template <const Places& at>
-aclError run_score(Call& c) {
+void run_score(Call& c) {
   const Sequences s = read_call(c, at);
   Heads out;
   Ints rows;
@@ -215,7 +215,6 @@ aclError run_score(Call& c) {
   write(c.tensor(at.out), out.data);
   write(c.tensor(at.top), stats.top);
   write(c.tensor(at.sum), stats.sum);
-  return ACL_SUCCESS;
 }
 template <const Places& at>
 aclnnStatus check_grad(Call& c) {
@@ -226,7 +225,7 @@ aclnnStatus check_grad(Call& c) {
   return expect_same_shape(c, at.dv, at.v);
 }
 template <const Places& at>
-aclError run_grad(Call& c) {
+void run_grad(Call& c) {
   const Sequences s = read_call(c, at);
   Heads dout;
   Ints rows;
@@ -253,7 +252,6 @@ aclError run_grad(Call& c) {
   }
   if (!g.shift.empty()) write(tensor_at(c, at.dshift), g.shift);
   if (!g.sink.empty()) write(tensor_at(c, at.dsink), g.sink);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -39,12 +39,11 @@ void each_product(const Tbc& t, F f) {
     }
   }
 }
-// (self, weight, bias, pad, out, cubeMathType).
 aclnnStatus check_tbc(Call& c) {
   using P = params::ConvTbc;
   return plan_tbc(c, P::self, P::weight, P::bias, P::pad, P::output);
 }
-aclError run_tbc(Call& c) {
+void run_tbc(Call& c) {
   using P = params::ConvTbc;
 
   const Tbc& t = c.get<Tbc>();
@@ -54,9 +53,7 @@ aclError run_tbc(Call& c) {
   for (size_t i = 0; i < y.size(); ++i) y[i] = b[i % b.size()];
   each_product(t, [&](int64_t o, int64_t i, int64_t k) { y[o] += x[i] * w[k]; });
   put(c.tensor(P::output), y);
-  return ACL_SUCCESS;
 }
-// (gradOutput, input, weight, bias, pad, cubeMathType, gradInput, gradWeight, gradBias).
 aclnnStatus check_tbc_grad(Call& c) {
   using P = params::ConvTbcBackward;
 
@@ -66,7 +63,7 @@ aclnnStatus check_tbc_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradWeight, P::weight));
   return expect_dims(c, P::gradBias, {c.get<Tbc>().out});
 }
-aclError run_tbc_grad(Call& c) {
+void run_tbc_grad(Call& c) {
   using P = params::ConvTbcBackward;
 
   const Tbc& t = c.get<Tbc>();
@@ -81,7 +78,6 @@ aclError run_tbc_grad(Call& c) {
   put(c.tensor(P::gradInput), gx);
   put(c.tensor(P::gradWeight), gw);
   put(c.tensor(P::gradBias), gb);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -125,8 +125,6 @@ bool reads_bfloat(const Call& c, const ConvShape& s, std::initializer_list<int> 
   return all;
 }
 
-// (input, weight, bias, stride, padding, dilation, transposed, outputPadding, groups, output,
-// cubeMathType).
 aclnnStatus check_convolution(Call& c) {
   using P = params::Convolution;
 
@@ -140,7 +138,6 @@ aclnnStatus check_convolution(Call& c) {
   c.workspace_size = stage_bytes(c, ACL_FLOAT);
   return expect_shape(c, P::output, result);
 }
-// (self, weight, kernelSize, bias, stride, padding, dilation, out, cubeMathType).
 aclnnStatus check_depthwise(Call& c) {
   using P = params::ConvDepthwise2d;
 
@@ -170,13 +167,12 @@ void convolve_as(Call& c) {
   stage.done();
 }
 template <int Bias, int Out>
-aclError run_convolution(Call& c) {
+void run_convolution(Call& c) {
   using P = params::Convolution;
 
-  if (c.tensor(Out).numel() == 0) return ACL_SUCCESS;
+  if (c.tensor(Out).numel() == 0) return;
   const bool as_is = reads_bfloat(c, c.get<Plan>().shape, {P::input, P::weight});
   as_is ? convolve_as<bfloat, Bias, Out>(c) : convolve_as<float, Bias, Out>(c);
-  return ACL_SUCCESS;
 }
 
 template <class From>
@@ -212,8 +208,6 @@ void run_gradients(const Plan& p, float* gx, float* gw, float* gb, const From* g
   }
 }
 
-// (gradOutput, input, weight, biasSizes, stride, padding, dilation, transposed, outputPadding,
-// groups, outputMask, cubeMathType, gradInput, gradWeight, gradBias).
 aclnnStatus check_gradients(Call& c) {
   using P = params::ConvolutionBackward;
 
@@ -247,12 +241,11 @@ void gradients_as(Call& c) {
   run_gradients(p, gx, gw, gb, g, x, w);
   stage.done();
 }
-aclError run_gradients_op(Call& c) {
+void run_gradients_op(Call& c) {
   using P = params::ConvolutionBackward;
 
   const bool as_is = reads_bfloat(c, c.get<Plan>().shape, {P::gradOutput, P::input, P::weight});
   as_is ? gradients_as<bfloat>(c) : gradients_as<float>(c);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

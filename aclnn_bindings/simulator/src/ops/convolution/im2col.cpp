@@ -61,7 +61,6 @@ aclnnStatus plan_of(Call& c, int image, int first, Shape& columns) {
   return ACLNN_SUCCESS;
 }
 
-// (self, kernelSize, dilation, padding, stride, out).
 aclnnStatus check_im2col(Call& c) {
   using P = params::Im2col;
 
@@ -69,7 +68,7 @@ aclnnStatus check_im2col(Call& c) {
   ACL_RETURN_IF_FAILED(plan_of(c, P::self, P::kernelSize, columns));
   return expect_shape(c, P::out, columns);
 }
-aclError run_im2col(Call& c) {
+void run_im2col(Call& c) {
   using P = params::Im2col;
 
   const ConvShape& s = c.get<ConvShape>();
@@ -80,9 +79,7 @@ aclError run_im2col(Call& c) {
     conv_unfold(s, out + i * s.depth() * s.out_space(), x + i * s.in_channels * s.in_space());
   }
   stage.done();
-  return ACL_SUCCESS;
 }
-// (gradOutput, inputSize, kernelSize, dilation, padding, stride, out).
 aclnnStatus check_col2im(Call& c) {
   using P = params::Im2colBackward;
 
@@ -96,7 +93,7 @@ aclnnStatus check_col2im(Call& c) {
   }
   return expect_shape(c, P::gradOutput, columns);
 }
-aclError run_col2im(Call& c) {
+void run_col2im(Call& c) {
   using P = params::Im2colBackward;
 
   const ConvShape& s = c.get<ConvShape>();
@@ -107,7 +104,6 @@ aclError run_col2im(Call& c) {
     conv_fold(s, out + i * s.in_channels * s.in_space(), columns + i * s.depth() * s.out_space());
   }
   stage.done();
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ void each_past(const Tensor& x, int64_t taps, const Tensor* mask, F f) {
     }
   }
 }
-aclError run_masked(Call& c) {
+void run_masked(Call& c) {
   using P = params::MaskedCausalConv1d;
 
   const Numbers x = numbers(c.tensor(P::x)), w = numbers(c.tensor(P::weight));
@@ -42,9 +42,7 @@ aclError run_masked(Call& c) {
   each_past(c.tensor(P::x), c.tensor(P::weight).dims[0], c.maybe(P::maskOptional),
             [&](int64_t o, int64_t i, int64_t k) { y[o] += x[i] * w[k]; });
   put(c.tensor(P::out), y);
-  return ACL_SUCCESS;
 }
-// (gradY, x, weight, mask, gradX, gradWeight).
 aclnnStatus check_causal_grad(Call& c) {
   using P = params::MaskedCausalConv1dBackward;
 
@@ -53,7 +51,7 @@ aclnnStatus check_causal_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradWeightOut, P::weight));
   return expect_causal(c, P::x, P::weight, P::maskOptional);
 }
-aclError run_causal_grad(Call& c) {
+void run_causal_grad(Call& c) {
   using P = params::MaskedCausalConv1dBackward;
 
   const Numbers g = numbers(c.tensor(P::gradY)), x = numbers(c.tensor(P::x)),
@@ -66,7 +64,6 @@ aclError run_causal_grad(Call& c) {
             });
   put(c.tensor(P::gradXOut), gx);
   put(c.tensor(P::gradWeightOut), gw);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

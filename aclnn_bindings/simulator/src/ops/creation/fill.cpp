@@ -8,19 +8,17 @@ namespace aclsim {
 namespace {
 
 template <int Value>
-aclError run_constant(Call& c) {
+void run_constant(Call& c) {
   using P = params::InplaceOne;
 
   Scalar s = {ACL_INT64, {}};
   s.bytes[0] = Value;
   fill_tensor(c.tensor(P::selfRef), s);
-  return ACL_SUCCESS;
 }
-aclError run_fill_scalar(Call& c) {
+void run_fill_scalar(Call& c) {
   using P = params::InplaceFillScalar;
 
   fill_tensor(c.tensor(P::selfRef), c.scalar(P::value));
-  return ACL_SUCCESS;
 }
 
 // Arguments: (selfRef, value), value 0-d or of one element.
@@ -31,13 +29,12 @@ aclnnStatus check_fill_tensor(Call& c) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have one element, but its shape is %s.",
                 c.name(P::value), shape_text(c.tensor(P::value)));
 }
-aclError run_fill_tensor(Call& c) {
+void run_fill_tensor(Call& c) {
   using P = params::InplaceFillTensor;
 
   Tensor value = c.tensor(P::value);
   value.rank = 0;
   copy_tensor(c.tensor(P::selfRef), value);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

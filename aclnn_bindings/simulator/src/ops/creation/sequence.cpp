@@ -65,7 +65,7 @@ void generate(const Tensor& out, F f) {
   });
 }
 
-aclError run_range(Call& c) {
+void run_range(Call& c) {
   using P = params::Range;
 
   const Tensor& out = c.tensor(P::out);
@@ -76,7 +76,6 @@ aclError run_range(Call& c) {
     const double start = c.scalar(P::start).real(), step = c.scalar(P::step).real();
     generate<double>(out, [=](int64_t i) { return start + static_cast<double>(i) * step; });
   }
-  return ACL_SUCCESS;
 }
 
 // Arguments: (start, end, steps, out) and (start, end, steps, base, result).
@@ -103,18 +102,16 @@ double space_at(const Call& c, int64_t i) {
   return i < n / 2 || n == 1 ? start + step * static_cast<double>(i)
                              : end - step * static_cast<double>(n - i - 1);
 }
-aclError run_linspace(Call& c) {
+void run_linspace(Call& c) {
   using P = params::Linspace;
 
   generate<double>(c.tensor(P::out), [&](int64_t i) { return space_at(c, i); });
-  return ACL_SUCCESS;
 }
-aclError run_logspace(Call& c) {
+void run_logspace(Call& c) {
   using P = params::LogSpace;
 
   const double base = c.number(P::base);
   generate<double>(c.tensor(P::result), [&](int64_t i) { return std::pow(base, space_at(c, i)); });
-  return ACL_SUCCESS;
 }
 
 // Arguments: (n, m, out).
@@ -127,7 +124,7 @@ aclnnStatus check_eye(Call& c) {
   shape.dims[1] = c.integer(P::m);
   return expect_shape(c, P::out, shape);
 }
-aclError run_eye(Call& c) {
+void run_eye(Call& c) {
   using P = params::Eye;
 
   Tensor out = c.tensor(P::out);
@@ -136,7 +133,6 @@ aclError run_eye(Call& c) {
   out.dims[0] = std::min(out.dims[0], out.dims[1]);
   out.strides[0] += out.strides[1];
   if (out.dims[0] > 0) fill_tensor(out, Scalar{ACL_INT64, {1}});
-  return ACL_SUCCESS;
 }
 
 // Arguments: (self, numClasses, onValue, offValue, axis, out).
@@ -159,7 +155,7 @@ aclnnStatus check_one_hot(Call& c) {
   shape.rank = self.rank + 1;
   return expect_shape(c, P::out, shape);
 }
-aclError run_one_hot(Call& c) {
+void run_one_hot(Call& c) {
   using P = params::OneHot;
 
   const Tensor& self = c.tensor(P::self);
@@ -180,7 +176,6 @@ aclError run_one_hot(Call& c) {
     const size_t bytes = dtype_size(out.dtype);
     std::memcpy(static_cast<char*>(out.data) + to * static_cast<int64_t>(bytes), value, bytes);
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -153,8 +153,6 @@ aclError run_roi_align_v2(Call& c) {
   return roi_align(c, plan_v2(c, P::pooledHeight, self.dims[2], self.dims[3]), P::boxes, nullptr,
                    false, P::out);
 }
-// (gradOutput, boxes, inputShape, pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned,
-// gradInput).
 aclnnStatus check_roi_align_grad(Call& c) {
   using P = params::RoiAlignV2Backward;
 
@@ -288,7 +286,7 @@ aclnnStatus check_iou(Call& c) {
       c, P::overlap,
       {c.tensor(P::bBoxes).dims[0], c.flag(P::aligned) ? 1 : c.tensor(P::gtBoxes).dims[0]});
 }
-aclError run_iou(Call& c) {
+void run_iou(Call& c) {
   using P = params::Iou;
 
   const Numbers a = numbers(c.tensor(P::bBoxes)), b = numbers(c.tensor(P::gtBoxes));
@@ -304,7 +302,6 @@ aclError run_iou(Call& c) {
     out[k] = common / (base + c.number(P::eps));
   }
   put(c.tensor(P::overlap), out);
-  return ACL_SUCCESS;
 }
 
 // (boxes [B, N, 4], scores [B, C, N], maxOutputBoxesPerClass, iouThreshold, scoreThreshold,
@@ -353,7 +350,7 @@ Integers suppress(const Suppression& rule, const Numbers& corners, const double*
   }
   return chosen;
 }
-aclError run_nms(Call& c) {
+void run_nms(Call& c) {
   using P = params::NonMaxSuppression;
 
   const Tensor &boxes = c.tensor(P::boxes), &out = c.tensor(P::selectedIndices);
@@ -384,7 +381,6 @@ aclError run_nms(Call& c) {
     }
   }
   put(out, rows);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

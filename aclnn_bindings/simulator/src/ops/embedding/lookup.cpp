@@ -45,7 +45,6 @@ aclError run_embedding(Call& c) {
   return ACL_SUCCESS;
 }
 
-// (grad, indices, numWeights, paddingIdx, scaleGradByFreq, out).
 aclnnStatus check_embedding_grad(Call& c) {
   using P = params::EmbeddingDenseBackward;
 

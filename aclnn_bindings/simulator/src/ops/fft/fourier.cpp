@@ -49,7 +49,7 @@ aclnnStatus check_rfft(Call& c) {
   if (!is_complex(out.dtype)) shape.dims[shape.rank++] = 2;
   return expect_shape(c, P::out, shape);
 }
-aclError run_rfft(Call& c) {
+void run_rfft(Call& c) {
   using P = params::Rfft1D;
 
   const Tensor& self = c.tensor(P::self);
@@ -70,7 +70,6 @@ aclError run_rfft(Call& c) {
     }
   }
   put_complex(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 
 // (self [(B,) L], window, out, nFft, hopLength, winLength, normalized, onesided, returnComplex):
@@ -95,7 +94,7 @@ aclnnStatus check_stft(Call& c) {
   if (!is_complex(out.dtype)) shape.dims[shape.rank++] = 2;
   return expect_shape(c, P::out, shape);
 }
-aclError run_stft(Call& c) {
+void run_stft(Call& c) {
   using P = params::Stft;
 
   const Tensor& self = c.tensor(P::self);
@@ -118,7 +117,6 @@ aclError run_stft(Call& c) {
     }
   }
   put_complex(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -191,11 +191,10 @@ struct EachRound : Real {
   }
 };
 
-aclError run_zero_list(Call& c) {
+void run_zero_list(Call& c) {
   using P = params::ForeachZeroInplace;
 
   for (const Tensor* t : c.tensors(P::x)) fill_tensor(*t, Scalar{ACL_INT64, {}});
-  return ACL_SUCCESS;
 }
 
 // (scaledGrads, foundInf, invScale): unscales in place; foundInf becomes 1 where a value is not
@@ -210,7 +209,7 @@ aclnnStatus check_unscale(Call& c) {
     return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "foundInf and invScale should have 1 element.");
 }
-aclError run_unscale(Call& c) {
+void run_unscale(Call& c) {
   using P = params::ForeachNonFiniteCheckAndUnscale;
 
   const Tensor &found = c.tensor(P::foundInf), &scale = c.tensor(P::invScale);
@@ -229,7 +228,6 @@ aclError run_unscale(Call& c) {
     loop.coalesce();
     run_bodies(loop, t->dtype, bodies);
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ aclnnStatus check_foreach_norm(Call& c) {
   }
   return ACLNN_SUCCESS;
 }
-aclError run_foreach_norm(Call& c) {
+void run_foreach_norm(Call& c) {
   using P = params::ForeachNorm;
 
   NormPlan p = c.get<NormPlan>();
@@ -43,7 +43,6 @@ aclError run_foreach_norm(Call& c) {
     p.reduce.domain = x.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
     norm_of(c, out, x, p);
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

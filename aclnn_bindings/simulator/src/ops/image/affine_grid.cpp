@@ -22,7 +22,7 @@ double grid_coordinate(int64_t i, int64_t n, bool corners) {
   return corners ? at / static_cast<double>(n - 1) - 1
                  : (at + 1) / static_cast<double>(n) - 1;
 }
-aclError run_affine_grid(Call& c) {
+void run_affine_grid(Call& c) {
   using P = params::AffineGrid;
 
   const Tensor& out = c.tensor(P::out);
@@ -43,7 +43,6 @@ aclError run_affine_grid(Call& c) {
     }
   }
   put(out, grid);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ aclnnStatus expect_factor(const Call& c, double least, double most) {
 
 // (self, factor, out): a blend of the image and what `other` makes of it.
 template <class F>
-aclError blend(Call& c, F other) {
+void blend(Call& c, F other) {
   using P = params::DvppAdjustContrast;
 
   Image m = image_of(c.tensor(P::self));
@@ -31,7 +31,6 @@ aclError blend(Call& c, F other) {
              (1 - c.number(P::factor)) * other(from, p, static_cast<int64_t>(i) % m.plane());
   }
   put_image(c.tensor(P::out), m);
-  return ACL_SUCCESS;
 }
 aclnnStatus check_factor(Call& c) {
   using P = params::DvppAdjustContrast;
@@ -39,7 +38,7 @@ aclnnStatus check_factor(Call& c) {
   ACL_RETURN_IF_FAILED(expect_factor(c, 0, 1e9));
   return expect_same_image(c, P::out);
 }
-aclError run_brightness(Call& c) {
+void run_brightness(Call& c) {
   return blend(c, [](const Image&, int64_t, int64_t) { return 0.0; });
 }
 double mean_gray(const Image& m, int64_t n) {
@@ -49,7 +48,7 @@ double mean_gray(const Image& m, int64_t n) {
   }
   return sum / static_cast<double>(m.plane());
 }
-aclError run_contrast(Call& c) {
+void run_contrast(Call& c) {
   Numbers means;
   return blend(c, [&](const Image& m, int64_t p, int64_t) {
     while (static_cast<int64_t>(means.size()) < m.batch) {
@@ -58,14 +57,14 @@ aclError run_contrast(Call& c) {
     return means[p / m.channels];
   });
 }
-aclError run_saturation(Call& c) {
+void run_saturation(Call& c) {
   return blend(c, [](const Image& m, int64_t p, int64_t i) {
     const double gray = gray_of(m, p / m.channels, i);
     return m.bytes ? std::floor(gray) : gray;
   });
 }
 // A 3 x 3 blur that leaves the border as it is.
-aclError run_sharpness(Call& c) {
+void run_sharpness(Call& c) {
   return blend(c, [](const Image& m, int64_t p, int64_t i) {
     const int64_t h = i / m.width, w = i % m.width;
     if (h == 0 || w == 0 || h + 1 == m.height || w + 1 == m.width) return m.at(p, h, w);
@@ -95,7 +94,7 @@ void turn_hue(double rgb[3], double by) {
                               {low, fall, top}, {rise, low, top}, {top, low, fall}};
   std::copy_n(table[static_cast<int>(hue) % 6], 3, rgb);
 }
-aclError run_hue(Call& c) {
+void run_hue(Call& c) {
   using P = params::DvppAdjustHue;
 
   Image m = image_of(c.tensor(P::self));
@@ -108,7 +107,6 @@ aclError run_hue(Call& c) {
     }
   }
   put_image(c.tensor(P::out), m);
-  return ACL_SUCCESS;
 }
 
 // Tables of 256 steps, one per plane; floats count as bytes do.
@@ -117,7 +115,7 @@ int64_t step_of(const Image& m, double v) {
   return static_cast<int64_t>(std::min(std::max(scaled, 0.0), 255.0));
 }
 template <class F>
-aclError by_table(Call& c, int out, F table_of) {
+void by_table(Call& c, int out, F table_of) {
   using P = params::DvppEqualize;
 
   Image m = image_of(c.tensor(P::self));
@@ -129,7 +127,6 @@ aclError by_table(Call& c, int out, F table_of) {
     for (int64_t i = 0; i < m.plane(); ++i) x[i] = table[step_of(m, x[i])] / 255 * m.top();
   }
   put_image(c.tensor(out), m);
-  return ACL_SUCCESS;
 }
 Numbers identity_table() {
   Numbers t(256);
@@ -141,7 +138,7 @@ aclnnStatus check_equalize(Call& c) {
   using P = params::DvppInvert;
   return expect_same_image(c, P::out);
 }
-aclError run_equalize(Call& c) {
+void run_equalize(Call& c) {
   using P = params::DvppEqualize;
 
   return by_table(c, P::out, [](const Integers& histogram) {
@@ -181,7 +178,7 @@ void cut_end(Integers& histogram, int64_t count, bool high) {
     count -= taken;
   }
 }
-aclError run_autocontrast(Call& c) {
+void run_autocontrast(Call& c) {
   using P = params::DvppAutoContrast;
 
   return by_table(c, P::out, [&](Integers histogram) {
@@ -207,15 +204,14 @@ aclError run_autocontrast(Call& c) {
 
 // Pixel by pixel: f(value, top of the range).
 template <class F>
-aclError each_pixel(Call& c, int out, F f) {
+void each_pixel(Call& c, int out, F f) {
   using P = params::DvppInvert;
 
   Image m = image_of(c.tensor(P::self));
   for (double& v : m.x) v = f(v, m.top());
   put_image(c.tensor(out), m);
-  return ACL_SUCCESS;
 }
-aclError run_invert(Call& c) {
+void run_invert(Call& c) {
   using P = params::DvppInvert;
 
   return each_pixel(c, P::out, [](double v, double top) { return top - v; });
@@ -228,7 +224,7 @@ aclnnStatus check_posterize(Call& c) {
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "bits should be in [0, 8], but is %lld.",
                 static_cast<long long>(c.integer(P::bits)));
 }
-aclError run_posterize(Call& c) {
+void run_posterize(Call& c) {
   using P = params::DvppPosterize;
 
   const int64_t kept = 0xFF & ~((int64_t{1} << (8 - c.integer(P::bits))) - 1);
@@ -244,7 +240,7 @@ aclnnStatus check_solarize(Call& c) {
     return expect_same_image(c, P::out);
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "threshold should have 1 or 2 values.");
 }
-aclError run_solarize(Call& c) {
+void run_solarize(Call& c) {
   using P = params::DvppSolarize;
 
   const Span<const float> t = c.floats(P::threshold);
@@ -276,7 +272,7 @@ aclnnStatus check_convert(Call& c) {
   const Tensor v = planes_of(c.tensor(P::self), channels_last(c.tensor(P::self)));
   return expect_image(c, P::out, to.to, v.dims[2], v.dims[3]);
 }
-aclError run_convert(Call& c) {
+void run_convert(Call& c) {
   using P = params::DvppConvertColor;
 
   const Image m = image_of(c.tensor(P::self));
@@ -295,9 +291,7 @@ aclError run_convert(Call& c) {
     }
   }
   put_image(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
-// (self, outputChannelsNum, out).
 aclnnStatus check_gray(Call& c) {
   using P = params::DvppRgbToGrayscale;
 
@@ -308,7 +302,7 @@ aclnnStatus check_gray(Call& c) {
   }
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "outputChannelsNum should be 1 or 3.");
 }
-aclError run_gray(Call& c) {
+void run_gray(Call& c) {
   using P = params::DvppRgbToGrayscale;
 
   const Image m = image_of(c.tensor(P::self));
@@ -319,7 +313,6 @@ aclError run_gray(Call& c) {
     out.x[i] = m.bytes ? std::floor(gray) : gray;
   }
   put_image(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 
 // (self, mean, std, out float) per channel.
@@ -332,7 +325,7 @@ aclnnStatus check_normalize(Call& c) {
   return c.fail(ACLDVPP_ERR_PARAM_INVALID, "mean and std should have %lld values.",
                 static_cast<long long>(channels));
 }
-aclError run_normalize(Call& c) {
+void run_normalize(Call& c) {
   using P = params::DvppNormalize;
 
   Image m = image_of(c.tensor(P::self));
@@ -341,7 +334,6 @@ aclError run_normalize(Call& c) {
     m.x[i] = (m.x[i] - c.floats(P::mean)[k]) / c.floats(P::std)[k];
   }
   write(planes_of(c.tensor(P::out), channels_last(c.tensor(P::out))), m.x);
-  return ACL_SUCCESS;
 }
 
 // (self [N, H, W, C], out [N, C, H, W]), the other way, and to floats in [0, 1] on the way.
@@ -358,13 +350,12 @@ aclnnStatus check_order(Call& c) {
                 shape_text(c.tensor(P::out)), shape_text(c.tensor(P::self)));
 }
 template <bool ToPlanes, bool Scales>
-aclError run_order(Call& c) {
+void run_order(Call& c) {
   using P = params::DvppCHW2HWC;
 
   Numbers x = numbers(planes_of(c.tensor(P::self), ToPlanes));
   for (double& v : x) v /= Scales && c.tensor(P::self).dtype == ACL_UINT8 ? 255 : 1;
   write(planes_of(c.tensor(P::out), !ToPlanes), x);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

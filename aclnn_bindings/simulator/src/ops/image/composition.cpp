@@ -17,7 +17,7 @@ aclnnStatus check_layers(const Call& c, int mask, std::initializer_list<int> ima
                 c.name(mask), shape_text(image));
 }
 template <class F>
-aclError blend(const Call& c, int mask, int other, int out, F f) {
+void blend(const Call& c, int mask, int other, int out, F f) {
   using P = params::MrgbaCustom;
 
   Numbers x = numbers(c.tensor(P::rgb));
@@ -25,14 +25,13 @@ aclError blend(const Call& c, int mask, int other, int out, F f) {
   const size_t share = m.empty() ? 1 : x.size() / m.size();
   for (size_t i = 0; i < x.size(); ++i) x[i] = f(x[i], y[i], m[i / share]);
   put(c.tensor(out), x);
-  return ACL_SUCCESS;
 }
 // (rgb, alpha, out), (rgb, alpha, frame, out), (bkg, src, mask, out).
 aclnnStatus check_mrgba(Call& c) {
   using P = params::MrgbaCustom;
   return check_layers(c, P::alpha, {P::out});
 }
-aclError run_mrgba(Call& c) {
+void run_mrgba(Call& c) {
   using P = params::MrgbaCustom;
 
   return blend(c, P::alpha, -1, P::out,
@@ -42,7 +41,7 @@ aclnnStatus check_blend(Call& c) {
   using P = params::BlendImagesCustom;
   return check_layers(c, P::alpha, {P::frame, P::out});
 }
-aclError run_blend(Call& c) {
+void run_blend(Call& c) {
   using P = params::BlendImagesCustom;
 
   return blend(c, P::alpha, P::frame, P::out, [](double x, double y, double a) {
@@ -53,7 +52,7 @@ aclnnStatus check_replace(Call& c) {
   using P = params::BackgroundReplace;
   return check_layers(c, P::mask, {P::src, P::out});
 }
-aclError run_replace(Call& c) {
+void run_replace(Call& c) {
   using P = params::BackgroundReplace;
 
   return blend(c, P::mask, P::src, P::out,

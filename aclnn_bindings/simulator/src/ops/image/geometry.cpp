@@ -27,7 +27,6 @@ double fill_of(const Call& c, int arg, int64_t channel) {
   return f.size ? f[std::min(channel, f.size - 1)] : 0;
 }
 
-// (self, top, left, height, width, ...).
 aclnnStatus expect_window(const Call& c) {
   using P = params::DvppCrop;
 
@@ -60,21 +59,19 @@ aclnnStatus check_crop(Call& c) {
   return expect_image(c, P::out, planes(c, P::self).dims[1], c.integer(P::height),
                       c.integer(P::width));
 }
-aclError run_crop(Call& c) {
+void run_crop(Call& c) {
   using P = params::DvppCrop;
 
   Image out = cropped(c);
   put_image(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
-// (self, top, left, height, width, value, out).
 aclnnStatus check_erase(Call& c) {
   using P = params::DvppErase;
 
   ACL_RETURN_IF_FAILED(expect_window(c));
   return expect_same_image(c, P::out);
 }
-aclError run_erase(Call& c) {
+void run_erase(Call& c) {
   using P = params::DvppErase;
 
   Image m = image_of(c.tensor(P::self));
@@ -85,15 +82,13 @@ aclError run_erase(Call& c) {
     }
   }
   put_image(c.tensor(P::out), m);
-  return ACL_SUCCESS;
 }
-// (self, out).
 aclnnStatus check_flip(Call& c) {
   using P = params::DvppVerticalFlip;
   return expect_same_image(c, P::out);
 }
 template <bool Across>
-aclError run_flip(Call& c) {
+void run_flip(Call& c) {
   using P = params::DvppVerticalFlip;
 
   const Image m = image_of(c.tensor(P::self));
@@ -105,7 +100,6 @@ aclError run_flip(Call& c) {
     }
   }
   put_image(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 
 // Weights of neighbours at `at`: `first` is the place of weight[0].
@@ -169,14 +163,13 @@ aclnnStatus check_resize(Call& c) {
   ACL_RETURN_IF_FAILED(expect_image(c, P::self, -1, -1, -1));
   return expect_image(c, P::out, planes(c, P::self).dims[1], -1, -1);
 }
-aclError run_resize(Call& c) {
+void run_resize(Call& c) {
   using P = params::DvppResize;
 
   const Tensor to = planes(c, P::out);
   Image out =
       resized(image_of(c.tensor(P::self)), to.dims[2], to.dims[3], c.integer(P::interpolationMode));
   put_image(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 aclnnStatus check_crop_resize(Call& c) {
   using P = params::DvppCropAndResize;
@@ -187,13 +180,12 @@ aclnnStatus check_crop_resize(Call& c) {
   return expect_image(c, P::out, planes(c, P::self).dims[1], c.ints(P::size)[0],
                       c.ints(P::size)[1]);
 }
-aclError run_crop_resize(Call& c) {
+void run_crop_resize(Call& c) {
   using P = params::DvppCropAndResize;
 
   Image out =
       resized(cropped(c), c.ints(P::size)[0], c.ints(P::size)[1], c.integer(P::interpolationMode));
   put_image(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 
 // Where a place outside [0, n) takes its value from; -1: the fill.
@@ -227,7 +219,7 @@ aclnnStatus check_pad(Call& c) {
   return expect_image(c, P::out, v.dims[1], v.dims[2] + e.top + e.bottom,
                       v.dims[3] + e.left + e.right);
 }
-aclError run_pad(Call& c) {
+void run_pad(Call& c) {
   using P = params::DvppPad;
 
   const Image m = image_of(c.tensor(P::self));
@@ -242,7 +234,6 @@ aclError run_pad(Call& c) {
     }
   }
   put_image(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 
 // (self, kernelSize [x, y], sigma [x, y], paddingMode, out).
@@ -269,7 +260,7 @@ Numbers bell(int64_t n, double sigma) {
   for (double& v : w) v /= sum;
   return w;
 }
-aclError run_blur(Call& c) {
+void run_blur(Call& c) {
   using P = params::DvppGaussianBlur;
 
   Image m = image_of(c.tensor(P::self));
@@ -294,7 +285,6 @@ aclError run_blur(Call& c) {
     }
   }
   put_image(c.tensor(P::out), m);
-  return ACL_SUCCESS;
 }
 
 // Every pixel of the result comes from where `back` leads: (x, y) of the result to (x, y) of self.

@@ -328,7 +328,7 @@ aclnnStatus check_sample(Call& c) {
   ACL_RETURN_IF_FAILED(plan_of<Dims>(c, P::input, result));
   return expect_shape(c, P::out, result);
 }
-aclError run_sample(Call& c) {
+void run_sample(Call& c) {
   using P = params::GridSampler2D;
 
   with_float(compute_dtype(c.tensor(P::input)), [&](auto tag) {
@@ -341,9 +341,7 @@ aclError run_sample(Call& c) {
     });
     stage.done();
   });
-  return ACL_SUCCESS;
 }
-// (gradOutput, input, grid, modes..., outputMask, inputGrad, gridGrad).
 template <int Dims>
 aclnnStatus check_sample_grad(Call& c) {
   using P = params::GridSampler2DBackward;
@@ -359,7 +357,7 @@ aclnnStatus check_sample_grad(Call& c) {
     ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gridGrad, P::grid));
   return ACLNN_SUCCESS;
 }
-aclError run_sample_grad(Call& c) {
+void run_sample_grad(Call& c) {
   using P = params::GridSampler2DBackward;
 
   with_float(compute_dtype(c.tensor(P::input)), [&](auto tag) {
@@ -374,7 +372,6 @@ aclError run_sample_grad(Call& c) {
     });
     stage.done();
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

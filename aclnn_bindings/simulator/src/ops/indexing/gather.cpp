@@ -45,7 +45,6 @@ aclnnStatus expect_inside(const Call& c, int index, int outer, bool with_axis) {
                 shape_text(i), c.name(index), shape_text(o), c.name(outer));
 }
 
-// (self, dim, index, out).
 aclnnStatus check_gather(Call& c) {
   using P = params::Gather;
 

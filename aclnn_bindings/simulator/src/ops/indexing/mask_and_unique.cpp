@@ -316,7 +316,6 @@ aclError run_consecutive(Call& c) {
              ? run_unique_dim<P::dim, true>(c)
              : run_unique<P::valueOut, P::countsOut, true>(c);
 }
-// (self, sorted, returnInverse, dim, valueOut, inverseOut, countsOut).
 aclnnStatus check_unique_dim(Call& c) {
   using P = params::UniqueDim;
 

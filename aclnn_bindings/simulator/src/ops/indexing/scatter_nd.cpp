@@ -54,7 +54,6 @@ aclError each_tuple(const Call& c, const Tensor& self, int arg, F f) {
   return ACL_SUCCESS;
 }
 
-// (self, indices, negativeIndexSupport, out).
 aclnnStatus check_gather_nd(Call& c) {
   using P = params::GatherNd;
   return expect_tuples(c, P::self, P::indices, P::out);
@@ -324,7 +323,6 @@ Tensor without_first(const Tensor& t, int64_t k) {
 aclError bad_position(const Call& c, int arg, int64_t at) {
   return c.trap(507015, "position %lld in %s leads outside", static_cast<long long>(at), c.name(arg));
 }
-// (data, indices, updates, axis).
 aclnnStatus check_scatter_update(Call& c) {
   using P = params::InplaceScatterUpdate;
 

@@ -95,14 +95,14 @@ void search(const Call& c) {
               out.offset + at.offset(out.strides));
   }
 }
-aclError run_search(Call& c) {
+void run_search(Call& c) {
   using P = params::SearchSorted;
 
   const Tensor &sorted = c.tensor(P::sortedSequence), &out = c.tensor(P::out);
   if (c.args[P::self].kind == ArgKind::Tensor) {
     with_values(sorted.dtype, c.tensor(P::self).dtype,
                 [&](auto tag) { search<typename decltype(tag)::type>(c); });
-    return ACL_SUCCESS;
+    return;
   }
   const Scalar& x = c.scalar(params::SearchSorteds::self);
   const int64_t sorter = c.maybe(P::sorter) ? c.maybe(P::sorter)->offset : 0;
@@ -114,10 +114,8 @@ aclError run_search(Call& c) {
     place = bound(sorted_row<T>(c, sorted.offset, sorter), value, c.flag(P::right));
   });
   store_one(place, out.data, out.dtype, out.offset);
-  return ACL_SUCCESS;
 }
 
-// (self, boundaries, outInt32, right, out).
 aclnnStatus check_bucketize(Call& c) {
   using P = params::Bucketize;
 
@@ -126,7 +124,7 @@ aclnnStatus check_bucketize(Call& c) {
   ACL_RETURN_IF_FAILED(expect_dtype(c, P::out, c.flag(P::outInt32) ? ACL_INT32 : ACL_INT64));
   return expect_same_shape(c, P::out, P::self);
 }
-aclError run_bucketize(Call& c) {
+void run_bucketize(Call& c) {
   using P = params::Bucketize;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
@@ -140,7 +138,6 @@ aclError run_bucketize(Call& c) {
                 out.offset + at.offset(out.strides));
     }
   });
-  return ACL_SUCCESS;
 }
 
 // Whether elements are among others; one side is a scalar. (element, tests, assumeUnique, invert,

@@ -104,7 +104,6 @@ aclError run_scatter(Call& c) {
   }
   return ACL_SUCCESS;
 }
-// (keyCache, valueCache, blockTables, seqLens, keyRef, valueRef, seqOffset, cacheMode, cumulative).
 aclnnStatus check_gather(Call& c) {
   using P = params::GatherPaKvCache;
 
@@ -118,7 +117,7 @@ aclnnStatus check_gather(Call& c) {
   return expect_numel(c, P::seqLens,
                       c.tensor(P::blockTables).dims[0] + (c.flag(P::isSeqLensCumsum) ? 1 : 0));
 }
-aclError run_gather(Call& c) {
+void run_gather(Call& c) {
   using P = params::GatherPaKvCache;
 
   Ints lengths = integers(c.tensor(P::seqLens));
@@ -147,7 +146,6 @@ aclError run_gather(Call& c) {
     }
     write(out, v);
   }
-  return ACL_SUCCESS;
 }
 
 // Puts rows of [batch, tokens] into a cache by the mode's meaning of the index; quantised where the
@@ -250,8 +248,6 @@ aclError run_kv(Call& c) {
   if (c.flag(Eps + 2)) write(at_or_null(c, Eps + 3), key.v), write(at_or_null(c, Eps + 4), value.v);
   return code;
 }
-// (qkv, qGamma, kGamma, cos, sin, index, qOut, kCache, vCache, kScale, vScale, kOffset, vOffset,
-// qkvSize, headNums, eps, cacheMode, three outputs before quantisation).
 aclnnStatus check_qkv(Call& c) {
   using P = params::QkvRmsNormRopeCache;
 

@@ -93,7 +93,7 @@ aclnnStatus check_linalg_qr(Call& c) {
   }
   return expect_factors(c, mode_reduced(c), c.integer(P::mode) != kAlone);
 }
-aclError factors(Call& c, bool with_q) {
+void factors(Call& c, bool with_q) {
   using P = params::Qr;
 
   const Tensor &t = c.tensor(P::self), &out_q = c.tensor(P::Q), &out_r = c.tensor(P::R);
@@ -109,10 +109,9 @@ aclError factors(Call& c, bool with_q) {
   }
   if (with_q) put(out_q, all_q);
   put(out_r, all_r);
-  return ACL_SUCCESS;
 }
-aclError run_qr(Call& c) { return factors(c, true); }
-aclError run_linalg_qr(Call& c) {
+void run_qr(Call& c) { return factors(c, true); }
+void run_linalg_qr(Call& c) {
   using P = params::LinalgQr;
   return factors(c, c.integer(P::mode) != kAlone);
 }
@@ -229,7 +228,7 @@ Grid adjoint(const Grid& g) {
   }
   return h;
 }
-aclError run_svd(Call& c) {
+void run_svd(Call& c) {
   using P = params::Svd;
 
   const Tensor& t = c.tensor(P::input);
@@ -256,7 +255,6 @@ aclError run_svd(Call& c) {
     put(c.tensor(P::u), us);
     put(c.tensor(P::v), vs);
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -53,11 +53,11 @@ Tensor leading_like(const Tensor& t, const Tensor& out) {
   }
   return v;
 }
-aclError run_cdist(Call& c) {
+void run_cdist(Call& c) {
   using P = params::Cdist;
 
   const Tensor& out = c.tensor(P::out);
-  if (out.numel() == 0) return ACL_SUCCESS;
+  if (out.numel() == 0) return;
   const Tensor a = leading_like(c.tensor(P::x1), out), b = leading_like(c.tensor(P::x2), out);
   const int last = a.rank - 1;
   const int64_t width = a.dims[last], columns = b.dims[last - 1];
@@ -79,7 +79,6 @@ aclError run_cdist(Call& c) {
                 out.strides[last], columns);
         }
       });
-  return ACL_SUCCESS;
 }
 
 // The derivative of the p-norm of d towards d, where the norm is `norm`.
@@ -107,7 +106,7 @@ aclnnStatus check_cdist_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_shape(c, P::cdist, shape));
   return expect_same_shape(c, P::out, P::x1);
 }
-aclError run_cdist_grad(Call& c) {
+void run_cdist_grad(Call& c) {
   using P = params::CdistBackward;
 
   const Tensor &a = c.tensor(P::x1), &b = c.tensor(P::x2);
@@ -127,7 +126,6 @@ aclError run_cdist_grad(Call& c) {
     }
   }
   put(c.tensor(P::out), to);
-  return ACL_SUCCESS;
 }
 
 // (self [N, M], p, out): distances of all pairs of rows.
@@ -142,7 +140,7 @@ aclnnStatus check_pdist(Call& c) {
   const int64_t n = c.tensor(P::self).dims[0];
   return expect_dims(c, P::out, {n * (n - 1) / 2});
 }
-aclError run_pdist(Call& c) {
+void run_pdist(Call& c) {
   using P = params::Pdist;
 
   const double p = c.args[P::p].kind == ArgKind::Scalar
@@ -157,7 +155,6 @@ aclError run_pdist(Call& c) {
     }
   }
   put(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

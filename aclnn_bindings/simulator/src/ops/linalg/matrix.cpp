@@ -83,7 +83,6 @@ int factorise(MatrixOf<T>& m, Buffer<int64_t>& pivot) {
   return sign;
 }
 
-// (self, out).
 aclnnStatus check_inverse(Call& c) {
   using P = params::Inverse;
 
@@ -175,7 +174,6 @@ aclError run_logdet(Call& c) {
   return complex ? logdet<Sign, c128>(c) : logdet<Sign, double>(c);
 }
 
-// (self, upper, out).
 aclnnStatus check_cholesky(Call& c) {
   using P = params::LinalgCholesky;
 
@@ -291,7 +289,7 @@ aclnnStatus check_cross(Call& c) {
   }
   return expect_shape(c, P::out, shape);
 }
-aclError run_cross(Call& c) {
+void run_cross(Call& c) {
   using P = params::LinalgCross;
 
   const Tensor& out = c.tensor(P::out);
@@ -320,7 +318,6 @@ aclError run_cross(Call& c) {
     });
   };
   with_number(out.dtype, go);
-  return ACL_SUCCESS;
 }
 
 // (self, p, dim, maxNorm, out): slices along dim whose p-norm is larger are scaled down to it.
@@ -336,7 +333,7 @@ aclnnStatus check_renorm(Call& c) {
   return expect_same_shape(c, Out, P::self);
 }
 template <int Out>
-aclError run_renorm(Call& c) {
+void run_renorm(Call& c) {
   using P = params::Renorm;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(Out);
@@ -367,7 +364,6 @@ aclError run_renorm(Call& c) {
       store_one(x * scale, to.data, to.dtype, to.offset + at.offset(to.strides));
     });
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

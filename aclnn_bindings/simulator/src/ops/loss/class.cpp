@@ -23,7 +23,7 @@ aclnnStatus check_soft_labels(Call& c) {
   ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::features, {P::labels, P::backprop}));
   return expect_dims(c, P::loss, {c.tensor(P::features).dims[0]});
 }
-aclError run_soft_labels(Call& c) {
+void run_soft_labels(Call& c) {
   using P = params::SoftmaxCrossEntropyWithLogits;
 
   const int64_t rows = c.tensor(P::features).dims[0], n = c.tensor(P::features).dims[1];
@@ -39,7 +39,6 @@ aclError run_soft_labels(Call& c) {
   }
   put(c.tensor(P::loss), loss);
   put(c.tensor(P::backprop), x);
-  return ACL_SUCCESS;
 }
 
 // (self [N, C] or [C], target, reduction, out, isTarget): torch's multilabel_margin_loss_forward.
@@ -88,7 +87,7 @@ aclError run_multilabel(Call& c) {
 // Element-wise gradients of a loss towards its target; the upstream gradient broadcasts, the mean
 // divides by the number of elements.
 template <class F>
-aclError target_gradient(const Call& c, int reduction, int out, F f) {
+void target_gradient(const Call& c, int reduction, int out, F f) {
   const Tensor& to = c.tensor(out);
   const auto spread = [&](int arg) {
     Tensor v = dense(nullptr, ACL_DOUBLE, to.dims, to.rank);
@@ -102,7 +101,6 @@ aclError target_gradient(const Call& c, int reduction, int out, F f) {
       c.integer(reduction) == kReduceMean ? 1 / static_cast<double>(std::max<size_t>(1, g.size())) : 1;
   for (size_t i = 0; i < g.size(); ++i) g[i] *= share * f(x[i], y[i], i, spread);
   put(to, g);
-  return ACL_SUCCESS;
 }
 aclnnStatus expect_spread(const Call& c, int out, std::initializer_list<int> arguments) {
   for (int i : arguments) {
@@ -124,7 +122,7 @@ aclnnStatus check_kl_target(Call& c) {
   ACL_RETURN_IF_FAILED(expect_int(c, P::reduction, kReduceNone, kReduceSum));
   return expect_spread(c, P::gradTarget, {P::gradOutput, P::self, P::target});
 }
-aclError run_kl_target(Call& c) {
+void run_kl_target(Call& c) {
   using P = params::KlDivTargetBackward;
 
   const bool logs = c.flag(P::logTarget);
@@ -134,7 +132,6 @@ aclError run_kl_target(Call& c) {
   });
 }
 
-// (gradOutput, self, target, weight, posWeight, reduction, gradTarget).
 aclnnStatus check_bce_target(Call& c) {
   using P = params::BinaryCrossEntropyWithLogitsTargetBackward;
 
@@ -143,7 +140,7 @@ aclnnStatus check_bce_target(Call& c) {
       c, P::gradTarget,
       {P::gradOutput, P::self, P::target, P::weightOptional, P::posWeightOptional});
 }
-aclError run_bce_target(Call& c) {
+void run_bce_target(Call& c) {
   using P = params::BinaryCrossEntropyWithLogitsTargetBackward;
 
   Numbers w, p;
@@ -229,8 +226,6 @@ aclError run_cross_entropy(Call& c) {
   return ACL_SUCCESS;
 }
 
-// (gradLoss, logProb, target, weight, gradZloss, lseForZloss, reduction, ignoreIndex,
-// labelSmoothing, lseSquareScaleForZloss, out).
 aclnnStatus check_cross_entropy_grad(Call& c) {
   using P = params::CrossEntropyLossGrad;
 

@@ -71,7 +71,6 @@ int64_t place(const Tensor& t, const Walker& at, int64_t k) {
   return offset;
 }
 
-// (self, target, weight, reduction, ignoreIndex, out, totalWeightOut).
 template <int Rank>
 aclnnStatus check_nll(Call& c) {
   using P = params::NLLLoss;
@@ -119,7 +118,6 @@ aclError run_nll(Call& c) {
   return error;
 }
 
-// (gradOutput, self, target, weight, reduction, ignoreIndex, totalWeight, out).
 template <int Rank>
 aclnnStatus check_nll_grad(Call& c) {
   using P = params::NLLLossBackward;

@@ -10,7 +10,6 @@
 namespace aclsim {
 namespace {
 
-// (input, weight, target, begin, end, max, sumExp, predicted, targetMask, maskedTarget, logits).
 aclnnStatus check_online(Call& c) {
   using P = params::FusedLinearOnlineMaxSum;
 
@@ -58,7 +57,6 @@ aclError run_online(Call& c) {
   write(at_or_null(c, P::vocabParallelLogitsOutOptional), m.v);
   return ACL_SUCCESS;
 }
-// (max, sumExp, predicted, labelSmoothing, input, weight, logits, loss, softmax).
 aclnnStatus check_loss(Call& c) {
   using P = params::FusedCrossEntropyLossWithMaxSum;
 
@@ -77,7 +75,7 @@ aclnnStatus check_loss(Call& c) {
   }
   return ACLNN_SUCCESS;
 }
-aclError run_loss(Call& c) {
+void run_loss(Call& c) {
   using P = params::FusedCrossEntropyLossWithMaxSum;
 
   const Floats top = floats(c.tensor(P::logitsMax)), sum = floats(c.tensor(P::sumExpLogits)),
@@ -86,15 +84,12 @@ aclError run_loss(Call& c) {
   for (size_t i = 0; i < loss.size(); ++i) loss[i] = std::log(sum[i]) - predicted[i];
   write(c.tensor(P::lossOut), loss);
   if (!at_or_null(c, P::vocabParallelLogitsOptional) || !at_or_null(c, P::softMaxOutOptional))
-    return ACL_SUCCESS;
+    return;
   Floats p = floats(c.tensor(P::vocabParallelLogitsOptional));
   const size_t n = static_cast<size_t>(width_of(c.tensor(P::vocabParallelLogitsOptional)));
   for (size_t i = 0; i < p.size(); ++i) p[i] = std::exp(p[i] - top[i / n]) / sum[i / n];
   write(c.tensor(P::softMaxOutOptional), p);
-  return ACL_SUCCESS;
 }
-// (grad, input, weight, targetMask, maskedTarget, labelSmoothing, max, sumExp, softmax, inputGrad,
-// weightGrad).
 aclnnStatus check_loss_grad(Call& c) {
   using P = params::FusedLinearCrossEntropyLossGrad;
 

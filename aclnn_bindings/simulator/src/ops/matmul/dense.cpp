@@ -267,9 +267,9 @@ void epilogue(const Call& c, const Plan& p, const Tensor& product) {
   run_bodies(loop, p.common, adds ? both : alone);
 }
 
-aclError run_product(Call& c) {
+void run_product(Call& c) {
   const Plan& p = c.get<Plan>();
-  if (c.tensor(p.out_arg).numel() == 0) return ACL_SUCCESS;
+  if (c.tensor(p.out_arg).numel() == 0) return;
   const Shape& s = p.out_shape;
   const auto finish = [&](void* data, aclDataType dtype) {
     if (!p.direct) epilogue(c, p, dense(data, dtype, s.dims, s.rank));
@@ -280,7 +280,6 @@ aclError run_product(Call& c) {
     case Domain::Integer: finish(product<int64_t>(c, p), ACL_INT64); break;
     case Domain::Complex: finish(product<c128>(c, p), ACL_COMPLEX128); break;
   }
-  return ACL_SUCCESS;
 }
 
 aclnnStatus refuse_rank(const Call& c, int arg, int rank) {
@@ -385,16 +384,15 @@ void addbmm(const Call& c, const Plan& p) {
        Matrix<const From>{b, p.k, p.n, p.n, 1}, false);
   epilogue(c, p, dense(out, dtype_of<C>(), p.out_shape.dims, 2));
 }
-aclError run_addbmm(Call& c) {
+void run_addbmm(Call& c) {
   const Plan& p = c.get<Plan>();
-  if (c.tensor(p.out_arg).numel() == 0) return ACL_SUCCESS;
+  if (c.tensor(p.out_arg).numel() == 0) return;
   switch (domain_of(p.common)) {
     case Domain::Float: p.bfloats ? addbmm<float, bfloat>(c, p) : addbmm<float>(c, p); break;
     case Domain::Double: addbmm<double>(c, p); break;
     case Domain::Integer: addbmm<int64_t>(c, p); break;
     case Domain::Complex: addbmm<c128>(c, p); break;
   }
-  return ACL_SUCCESS;
 }
 
 // Outer products, as pointwise work over [n, 1] and [1, m].
@@ -420,7 +418,7 @@ aclnnStatus check_outer(Call& c) {
   return expect_shape(c, Out, shape);
 }
 template <int First, int Out>
-aclError run_outer(Call& c) {
+void run_outer(Call& c) {
   using P = params::Addr;
 
   Loop loop = loop_over(c.tensor(Out));
@@ -438,7 +436,6 @@ aclError run_outer(Call& c) {
   loop.coalesce();
   static constexpr Bodies plain = bodies_of<Outer, 2>(), sum = bodies_of<AddOuter, 5>();
   run_bodies(loop, common, First == 1 ? sum : plain);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

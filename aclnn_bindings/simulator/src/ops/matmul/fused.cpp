@@ -33,7 +33,7 @@ aclnnStatus check_fused(Call& c) {
   }
   return at_or_null(c, P::bias) ? expect_numel(c, P::bias, b.cols) : ACLNN_SUCCESS;
 }
-aclError run_fused(Call& c) {
+void run_fused(Call& c) {
   using P = params::FusedMatmul;
 
   Matrices m = product(matrices_of(c.tensor(P::x1), false, false),
@@ -52,7 +52,6 @@ aclError run_fused(Call& c) {
     m.v[i] = activated(v, kind);
   }
   write(c.tensor(P::y), m.v);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

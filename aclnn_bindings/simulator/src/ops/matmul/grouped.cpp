@@ -629,9 +629,6 @@ aclError run_finalize(Call& c) {
   return ACL_SUCCESS;
 }
 
-// (x, weight1, weight2, expertTokens, bias1, bias2, scale, offset, deqScale1, deqScale2,
-// antiquantScale1, antiquantScale2, antiquantOffset1, antiquantOffset2, activation, innerPrecise,
-// [tokensIndexFlag,] y).
 template <int Out>
 aclnnStatus check_ffn(Call& c) {
   using P = params::FFNV3;
@@ -790,7 +787,7 @@ aclnnStatus check_lora(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::indices, y.dims[0]));
   return expect_same_shape(c, P::out, P::y);
 }
-aclError run_lora(Call& c) {
+void run_lora(Call& c) {
   using P = params::AddLora;
 
   Doubles y = doubles(c.tensor(P::y));
@@ -816,7 +813,6 @@ aclError run_lora(Call& c) {
     }
   }
   write(c.tensor(P::out), y);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

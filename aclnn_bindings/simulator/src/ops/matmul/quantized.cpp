@@ -191,7 +191,7 @@ Matrices quant_product(const Call& c, const Operands& at, bool& blocks) {
   return product(turn1 ? transposed_of(a) : a, turn2 ? transposed_of(b) : b);
 }
 template <const Operands& at>
-aclError run_quant(Call& c) {
+void run_quant(Call& c) {
   bool blocks = false;
   const Matrices m = quant_product(c, at, blocks);
   const Tensor& out = c.tensor(at.out);
@@ -201,7 +201,7 @@ aclError run_quant(Call& c) {
     const Doubles add = doubles(bias);
     for (size_t i = 0; i < whole.size() && bias; ++i) whole[i] += add[i % add.size()];
     write(out, whole);
-    return ACL_SUCCESS;
+    return;
   }
   const Floats y = finished(m, finish_of(c, at, blocks));
   if (is_float(out.dtype) && !is_narrow_float(out.dtype)) {
@@ -209,7 +209,6 @@ aclError run_quant(Call& c) {
   } else {
     write_quantized(&out, y);
   }
-  return ACL_SUCCESS;
 }
 // (x1, x2, bias, deqScale, out): one factor, given by value.
 constexpr Operands kQuantV1 = [] {
@@ -217,14 +216,13 @@ constexpr Operands kQuantV1 = [] {
   return Operands{kNone, kNone, kNone, P::bias, kNone, kNone, kNone, kNone, P::out};
 }();
 aclnnStatus check_quant_first(Call& c) { return check_quant<kQuantV1>(c); }
-aclError run_quant_first(Call& c) {
+void run_quant_first(Call& c) {
   using P = params::QuantMatmul;
 
   bool blocks = false;
   Finish f = finish_of(c, kQuantV1, false);
   f.column = {static_cast<float>(c.number(P::deqScale))};
   write(c.tensor(P::out), finished(quant_product(c, kQuantV1, blocks), f));
-  return ACL_SUCCESS;
 }
 // The same with an operation after it, named at 10.
 Activation activation_of(const char* text) {
@@ -242,7 +240,7 @@ aclnnStatus check_activated(Call& c) {
   }
   return check_quant<kFusedQuant>(c);
 }
-aclError run_activated(Call& c) {
+void run_activated(Call& c) {
   using P = params::FusedQuantMatmul;
 
   bool blocks = false;
@@ -250,7 +248,6 @@ aclError run_activated(Call& c) {
   Floats y = finished(m, finish_of(c, kFusedQuant, blocks));
   for (float& v : y) v = static_cast<float>(activated(v, activation_of(c.text(P::fusedOpType))));
   write(c.tensor(P::out), y);
-  return ACL_SUCCESS;
 }
 // (x1, x2, x1Scale, x2Scale, yRef, transposeX1, transposeX2, groupSize): y += the scaled product.
 constexpr Operands kInplace = [] {
@@ -259,7 +256,7 @@ constexpr Operands kInplace = [] {
                 P::transposeX1, P::transposeX2,     7,     kNone,
                 P::yRef};
 }();
-aclError run_inplace(Call& c) {
+void run_inplace(Call& c) {
   using P = params::QuantBatchMatmulInplaceAdd;
 
   bool blocks = false;
@@ -267,7 +264,6 @@ aclError run_inplace(Call& c) {
   const Floats before = floats(c.tensor(P::yRef));
   for (size_t i = 0; i < y.size(); ++i) y[i] += before[i];
   write(c.tensor(P::yRef), y);
-  return ACL_SUCCESS;
 }
 // Batches of the product summed: out = sum of (x1 x2) x1Scale x2Scale.
 aclnnStatus check_reduce_sum(Call& c) {
@@ -280,7 +276,7 @@ aclnnStatus check_reduce_sum(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::x1Scale, a.batch * a.rows));
   return expect_numel(c, P::x2Scale, width_of(out));
 }
-aclError run_reduce_sum(Call& c) {
+void run_reduce_sum(Call& c) {
   using P = params::QuantMatmulReduceSumWeightNz;
 
   bool blocks = false;
@@ -289,7 +285,6 @@ aclError run_reduce_sum(Call& c) {
   Doubles sum(static_cast<size_t>(m.rows * m.cols));
   for (size_t i = 0; i < each.size(); ++i) sum[i % sum.size()] += each[i];
   write(c.tensor(P::out), sum);
-  return ACL_SUCCESS;
 }
 
 // (x, weight, antiquantScale, antiquantOffset, quantScale, quantOffset, bias, groupSize, .., y):
@@ -303,7 +298,7 @@ aclnnStatus check_weight(Call& c) {
   return check_product(c, at);
 }
 template <int Out>
-aclError run_weight(Call& c) {
+void run_weight(Call& c) {
   using P = params::WeightQuantBatchMatmulNz;
 
   const Tensor& y = c.tensor(Out);
@@ -318,7 +313,7 @@ aclError run_weight(Call& c) {
   const Tensor* quant = at_or_null(c, P::quantScaleOptional);
   if (!quant) {
     write(y, out);
-    return ACL_SUCCESS;
+    return;
   }
   Finish q;
   q.column = packed_scales(quant);
@@ -329,7 +324,6 @@ aclError run_weight(Call& c) {
         q.of(out[i], 0, static_cast<int64_t>(i) % width_of(y), 0, 1, width_of(y)));
   }
   write_quantized(&y, out);
-  return ACL_SUCCESS;
 }
 
 // Plain products whose second operand is in the inner format: out = beta self + alpha mat1 mat2.
@@ -354,7 +348,7 @@ aclnnStatus check_inner(Call& c) {
   return ACLNN_SUCCESS;
 }
 template <int A, int Out>
-aclError run_inner(Call& c) {
+void run_inner(Call& c) {
   using P = params::AddmmWeightNz;
 
   const Tensor& out = c.tensor(Out);
@@ -368,7 +362,6 @@ aclError run_inner(Call& c) {
       m.v[i] = alpha * m.v[i] + (beta == 0 ? 0 : beta * self[i]);
   }
   write(out, m.v);
-  return ACL_SUCCESS;
 }
 
 // (A, B, C, alpha, beta, transA, transB, out): out = alpha op(A) op(B) + beta C.
@@ -389,7 +382,7 @@ aclnnStatus check_gemm(Call& c) {
   if (!fits) return refuse_product(c);
   return expect_shape(c, P::out, s);
 }
-aclError run_gemm(Call& c) {
+void run_gemm(Call& c) {
   using P = params::Gemm;
 
   Matrices m = product(matrices_of(c.tensor(P::A), c.integer(P::transA) != 0, false),
@@ -399,7 +392,6 @@ aclError run_gemm(Call& c) {
   const double alpha = c.number(P::alpha), beta = c.number(P::beta);
   for (size_t i = 0; i < add.size(); ++i) m.v[i] = alpha * m.v[i] + (beta == 0 ? 0 : beta * add[i]);
   write(c.tensor(P::out), m.v);
-  return ACL_SUCCESS;
 }
 
 // (x1, x2, bias, scale, permX1, permX2, permY, cubeMathType, batchSplitFactor, out).
@@ -453,7 +445,7 @@ Floats rows_first(const Matrices& m, const Floats& v, int64_t split) {
   }
   return out;
 }
-aclError run_transpose(Call& c) {
+void run_transpose(Call& c) {
   using P = params::TransposeBatchMatMul;
 
   const Tensor& out = c.tensor(P::out);
@@ -480,7 +472,6 @@ aclError run_transpose(Call& c) {
   } else {
     write(out, y);
   }
-  return ACL_SUCCESS;
 }
 
 // (x1, x2, bias, x1Scale, x2Scale, dtype, groupSize, permX1, permX2, permY, batchSplitFactor, out): small
@@ -506,7 +497,7 @@ aclnnStatus check_turned(Call& c) {
   }
   return expect_numel(c, P::out, a.batch * a.rows * n);
 }
-aclError run_turned(Call& c) {
+void run_turned(Call& c) {
   using P = params::TransposeQuantBatchMatMul;
 
   const Tensor& out = c.tensor(P::out);
@@ -525,7 +516,6 @@ aclError run_turned(Call& c) {
   }
   const bool turned = c.ints(P::permY).size == 3 && c.ints(P::permY)[0] == 1;
   write(out, turned ? rows_first(m, v, c.integer(P::batchSplitFactor)) : v);
-  return ACL_SUCCESS;
 }
 
 // (x, weight, weightScale, [groupList,] bias, xScale, xOffset, smoothScale, xQuantMode,
@@ -571,7 +561,7 @@ Floats quantised_rows(const Call& c, int bias, Floats& scales) {
   return x;
 }
 template <bool Grouped>
-aclError run_dequant(Call& c) {
+void run_dequant(Call& c) {
   using P = params::QuantGroupedMatmulDequant;
 
   constexpr int kBias = Grouped ? P::biasOptional : P::groupList;
@@ -597,7 +587,6 @@ aclError run_dequant(Call& c) {
     }
   }
   write(out, y);
-  return ACL_SUCCESS;
 }
 
 // (x1, x2, diagonal, deqOffset, deqScale, addOffset, mulScale, bias, transposeX1, transposeX2, scale,
@@ -617,7 +606,7 @@ aclnnStatus check_weight_first(Call& c) {
   }
   return expect_numel(c, P::out, a.rows * b.cols);
 }
-aclError run_weight_first(Call& c) {
+void run_weight_first(Call& c) {
   using P = params::WeightQuantBatchMatmul;
 
   Matrices b = matrices_of(c.tensor(P::x2), c.flag(P::transposeX2), false);
@@ -632,7 +621,6 @@ aclError run_weight_first(Call& c) {
   Matrices m = product(matrices_of(c.tensor(P::x1), c.flag(P::transposeX1), false), b);
   for (size_t i = 0; i < m.v.size() && !bias.empty(); ++i) m.v[i] += bias[i % bias.size()];
   write(c.tensor(P::out), m.v);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ aclnnStatus check_gating_softmax(Call& c) {
             : expect_last(c, kOut + 2, P::x, c.integer(P::k));
 }
 template <bool V2>
-aclError run_gating_softmax(Call& c) {
+void run_gating_softmax(Call& c) {
   using P = params::MoeGatingTopKSoftmaxV2;
 
   constexpr int kOut = V2 ? P::yOut : params::MoeGatingTopKSoftmax::yOut;
@@ -71,11 +71,8 @@ aclError run_gating_softmax(Call& c) {
   write(c.tensor(kOut + 1), experts);
   if (!V2) write(c.tensor(kOut + 2), numbers);
   if (V2 && c.flag(P::outputSoftmaxResultFlag) && !late) write(c.maybe(kOut + 2), x);
-  return ACL_SUCCESS;
 }
 
-// (x, bias, [inputIds, tid2eid,] k, kGroup, groupCount, groupSelectMode, renorm, normType, outFlag,
-// routedScalingFactor, eps, y, expertIdx, out).
 template <int K>
 aclnnStatus check_gating(Call& c) {
   using P = params::MoeGatingTopK;
@@ -127,7 +124,7 @@ Ints choose(const Call& c, int64_t row, const Floats& norm, const Floats& bias, 
   return best(score.data(), n, k);
 }
 template <int K>
-aclError run_gating(Call& c) {
+void run_gating(Call& c) {
   using P = params::MoeGatingTopKV2;
 
   Floats x = floats(c.tensor(P::x)), y;
@@ -152,10 +149,8 @@ aclError run_gating(Call& c) {
   write(c.tensor(K + 9), y);
   write(c.tensor(K + 10), experts);
   if (c.flag(K + 6)) write(c.tensor(K + 11), x);
-  return ACL_SUCCESS;
 }
 
-// (xNorm, gradY, expertIdx, renorm, normType, routedScalingFactor, eps, out).
 aclnnStatus check_gating_grad(Call& c) {
   using P = params::MoeGatingTopKBackward;
 
@@ -163,7 +158,7 @@ aclnnStatus check_gating_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::expertIdx, P::gradY));
   return expect_same_shape(c, P::out, P::xNorm);
 }
-aclError run_gating_grad(Call& c) {
+void run_gating_grad(Call& c) {
   using P = params::MoeGatingTopKBackward;
 
   const Floats norm = floats(c.tensor(P::xNorm)), dy = floats(c.tensor(P::gradY));
@@ -188,7 +183,6 @@ aclError run_gating_grad(Call& c) {
     }
   }
   write(c.tensor(P::out), dx);
-  return ACL_SUCCESS;
 }
 
 // (sortedExperts, numExperts, out): how many rows have that expert or an earlier one.
@@ -198,7 +192,7 @@ aclnnStatus check_expert_tokens(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {P::sortedExperts, P::out}));
   return expect_numel(c, P::out, c.integer(P::numExperts));
 }
-aclError run_expert_tokens(Call& c) {
+void run_expert_tokens(Call& c) {
   using P = params::MoeComputeExpertTokens;
 
   const Ints sorted = integers(c.tensor(P::sortedExperts));
@@ -207,11 +201,8 @@ aclError run_expert_tokens(Call& c) {
     ends.push_back(std::upper_bound(sorted.begin(), sorted.end(), e) - sorted.begin());
   }
   write(c.tensor(P::out), ends);
-  return ACL_SUCCESS;
 }
 
-// (expertIds, eplbTable, expertScales, pruningThreshold, activeMask, localRankId, worldSize,
-// balanceMode, balancedExpertIds, balancedActiveMask).
 aclnnStatus check_update_expert(Call& c) {
   using P = params::MoeUpdateExpert;
 
@@ -237,7 +228,7 @@ int64_t placed(const Call& c, const int64_t* row, int64_t token) {
   const int64_t each = (c.integer(P::worldSize) + places - 1) / places;
   return row[c.integer(P::localRankId) / each + 1];
 }
-aclError run_update_expert(Call& c) {
+void run_update_expert(Call& c) {
   using P = params::MoeUpdateExpert;
 
   Ints ids = integers(c.tensor(P::expertIds)), mask;
@@ -257,7 +248,6 @@ aclError run_update_expert(Call& c) {
   }
   write(c.tensor(P::balancedExpertIds), ids);
   if (!scales.empty()) write(c.maybe(P::balancedActiveMask), mask);
-  return ACL_SUCCESS;
 }
 
 // (x, addNum, mappingNum, mappingTable, groupNum, groupTopk, topN, topK, activateType, isNorm,
@@ -283,7 +273,7 @@ aclnnStatus check_fused_top_k(Call& c) {
     ACL_RETURN_IF_FAILED(expect_last(c, i, P::x, c.integer(P::topK)));
   return ACLNN_SUCCESS;
 }
-aclError run_fused_top_k(Call& c) {
+void run_fused_top_k(Call& c) {
   using P = params::MoeFusedTopk;
 
   Floats p = floats(c.tensor(P::x)), y;
@@ -311,7 +301,6 @@ aclError run_fused_top_k(Call& c) {
     }
   }
   write(c.tensor(P::y), y), write(c.tensor(P::indices), indices);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

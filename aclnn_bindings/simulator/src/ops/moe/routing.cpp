@@ -196,7 +196,7 @@ void write_counts(const Call& c, const Init& at, Plan& p) {
   write_head(c.maybe(at.tokens_out), p.counts);
 }
 template <const Init& at>
-aclError run_init(Call& c) {
+void run_init(Call& c) {
   using P = params::MoeInitRoutingV2;
 
   Plan p = plan_rows(c, at);
@@ -228,10 +228,8 @@ aclError run_init(Call& c) {
   }
   write(c.tensor(at.row_out), p.slots);
   write_counts(c, at, p);
-  return ACL_SUCCESS;
 }
 
-// (x, rowIdx, expertIdx, activeNum, [scale, offset,] expandedX, expandedRowIdx, expandedExpertIdx).
 template <bool Quant>
 aclnnStatus check_init_first(Call& c) {
   using P = params::MoeInitRouting;
@@ -245,7 +243,7 @@ aclnnStatus check_init_first(Call& c) {
                       std::min(rows, c.integer(P::activeNum)) * k * width_of(c.tensor(P::x)));
 }
 template <bool Quant>
-aclError run_init_first(Call& c) {
+void run_init_first(Call& c) {
   using P = params::MoeInitRoutingQuant;
 
   constexpr int kOut = Quant ? P::expandedXOut : params::MoeInitRouting::expandedXOut;
@@ -272,10 +270,8 @@ aclError run_init_first(Call& c) {
   }
   write(c.tensor(kOut + 1), slots);
   write(c.tensor(kOut + 2), sorted);
-  return ACL_SUCCESS;
 }
 
-// (gradExpandedX, expandedRowIdx, topK, dropPadMode, activeNum, out).
 aclnnStatus check_init_grad(Call& c) {
   using P = params::MoeInitRoutingV2Grad;
 
@@ -293,7 +289,7 @@ Floats summed_rows(const Tensor& like, const Floats& rows, const Ints& slots, in
   }
   return out;
 }
-aclError run_init_grad(Call& c) {
+void run_init_grad(Call& c) {
   using P = params::MoeInitRoutingV2Grad;
 
   const Floats dy = floats(c.tensor(P::gradExpandedX));
@@ -302,7 +298,6 @@ aclError run_init_grad(Call& c) {
   write(c.tensor(P::out),
         summed_rows(c.tensor(P::out), dy, integers(c.tensor(P::expandedRowIdx)), c.integer(P::topK),
                     cut ? std::min(rows, c.integer(P::activeNum)) : rows));
-  return ACL_SUCCESS;
 }
 
 // Finalize: out = x1 + x2 + sum over k of scales (expandedX[slot] + bias[expert]).
@@ -438,8 +433,6 @@ aclError run_final(Call& c) {
   write(c.tensor(at.out), out);
   return ACL_SUCCESS;
 }
-// (gradY, expandedRowIdx, expandedX, scales, expertIdx, bias, dropPadMode, activeNum, expertNum,
-// expertCapacity, gradExpandedX, gradScales).
 aclnnStatus check_final_grad(Call& c) {
   using P = params::MoeFinalizeRoutingV2Grad;
 
@@ -536,7 +529,7 @@ aclnnStatus check_permute(Call& c) {
   return expect_numel(c, at.slots_out, all);
 }
 template <const Permute& at>
-aclError run_permute(Call& c) {
+void run_permute(Call& c) {
   using P = params::MoeTokenPermute;
 
   const Floats x = floats(c.tensor(P::tokens)), probs = floats(tensor_or_null(c, at.probs));
@@ -556,7 +549,6 @@ aclError run_permute(Call& c) {
   write_head(c.maybe(at.x_out), out);
   write(c.tensor(at.slots_out), inverse(order));
   if (!probs.empty()) write_head(tensor_or_null(c, at.probs_out), kept_probs);
-  return ACL_SUCCESS;
 }
 // Slots relative to the kept rows; -1 outside of them.
 Ints slots_in(const Ints& slots, Range kept) {
@@ -564,7 +556,6 @@ Ints slots_in(const Ints& slots, Range kept) {
   for (int64_t& s : out) s = s >= kept.begin && s < kept.end ? s - kept.begin : -1;
   return out;
 }
-// (permutedGrad, slots, [probsGrad,] numTopk, [range,] padded, tokensGrad, [probsGrad]).
 template <bool Ep>
 aclnnStatus check_permute_grad(Call& c) {
   using P = params::MoeTokenPermuteWithEpGrad;
@@ -579,7 +570,7 @@ aclnnStatus check_permute_grad(Call& c) {
       rows_of(c.tensor(kOut)) * c.integer(Ep ? P::numTopk : params::MoeTokenPermuteGrad::numTopk));
 }
 template <bool Ep>
-aclError run_permute_grad(Call& c) {
+void run_permute_grad(Call& c) {
   using P = params::MoeTokenPermuteWithEpGrad;
 
   constexpr int kOut = Ep ? P::tokenGradOut : params::MoeTokenPermuteGrad::out;
@@ -591,13 +582,12 @@ aclError run_permute_grad(Call& c) {
   write(c.tensor(kOut),
         summed_rows(c.tensor(kOut), dy, slots,
                     c.integer(Ep ? P::numTopk : params::MoeTokenPermuteGrad::numTopk), rows));
-  if (!Ep || c.null(P::permutedProbsOutputGradOptional)) return ACL_SUCCESS;
+  if (!Ep || c.null(P::permutedProbsOutputGradOptional)) return;
   const Floats dp = floats(c.tensor(P::permutedProbsOutputGradOptional));
   Floats out(slots.size());
   for (size_t i = 0; i < slots.size(); ++i)
     out[i] = slots[i] < 0 || slots[i] >= rows ? 0 : dp[slots[i]];
   write_head(c.maybe(P::probsGradOut), out);
-  return ACL_SUCCESS;
 }
 
 struct Unpermute {
@@ -625,7 +615,7 @@ aclnnStatus check_unpermute(Call& c) {
   return expect_numel(c, at.probs, all);
 }
 template <const Unpermute& at>
-aclError run_unpermute(Call& c) {
+void run_unpermute(Call& c) {
   using P = params::MoeTokenUnpermute;
 
   const Floats x = floats(c.tensor(P::permutedTokens)), probs = floats(c.maybe(at.probs));
@@ -641,7 +631,6 @@ aclError run_unpermute(Call& c) {
     for (int64_t i = 0; i < h; ++i) out[s / k * h + i] += p * x[slots[s] * h + i];
   }
   write(c.tensor(at.out), out);
-  return ACL_SUCCESS;
 }
 struct UnpermuteGrad {
   int x, dy, slots, probs, padded, range, dx, dp;
@@ -673,7 +662,7 @@ aclnnStatus check_unpermute_grad(Call& c) {
   return expect_numel(c, at.probs, all);
 }
 template <const UnpermuteGrad& at>
-aclError run_unpermute_grad(Call& c) {
+void run_unpermute_grad(Call& c) {
   const Floats x = floats(c.maybe(at.x)), dy = floats(c.tensor(at.dy)),
                probs = floats(c.maybe(at.probs));
   const Ints all = integers(c.tensor(at.slots));
@@ -694,7 +683,6 @@ aclError run_unpermute_grad(Call& c) {
   }
   write(c.tensor(at.dx), dx);
   if (!probs.empty()) write(c.maybe(at.dp), dp);
-  return ACL_SUCCESS;
 }
 
 // (gradY, groupIdx, [groupIdxType,] out): sums of groups of rows.
@@ -709,7 +697,7 @@ aclnnStatus check_bias_grad(Call& c) {
   return expect_numel(c, Out, groups * width_of(dy));
 }
 template <int Out>
-aclError run_bias_grad(Call& c) {
+void run_bias_grad(Call& c) {
   using P = params::GroupedBiasAddGradV2;
 
   const Tensor& t = c.tensor(P::gradY);
@@ -725,7 +713,6 @@ aclError run_bias_grad(Call& c) {
     if (group[i / h] >= 0) sums[group[i / h] * h + i % h] += dy[i];
   }
   write(c.tensor(Out), sums);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -51,8 +51,6 @@ aclError expect_below(Call& c, int arg, const Ints& v, int64_t limit) {
   return ACL_SUCCESS;
 }
 
-// (tokens, routingMap, probs, numOutTokens, dropAndPad, permuteTokens, permuteProbs,
-// sortedIndices).
 aclnnStatus check_permute(Call& c) {
   using P = params::MoeTokenPermuteWithRoutingMap;
 
@@ -68,7 +66,7 @@ aclnnStatus check_permute(Call& c) {
     return refuse_fit(c, P::permuteTokensOut, P::tokens);
   return c.null(P::probsOptional) ? ACLNN_SUCCESS : expect_given(c, {P::permuteProbsOutOptional});
 }
-aclError run_permute(Call& c) {
+void run_permute(Call& c) {
   using P = params::MoeTokenPermuteWithRoutingMap;
 
   const Floats x = floats(c.tensor(P::tokens)), probs = floats(c.maybe(P::probsOptional));
@@ -87,10 +85,7 @@ aclError run_permute(Call& c) {
   write_head(c.maybe(P::permuteTokensOut), out);
   if (!probs.empty()) write_head(c.maybe(P::permuteProbsOutOptional), kept);
   write_head(c.maybe(P::sortedIndicesOut), pads ? r.tokens : by_token(r.tokens));
-  return ACL_SUCCESS;
 }
-// (permutedGrad, permutedProbsGrad, sortedIndices, routingMap, numExperts, tokensNum, dropAndPad,
-// tokensGrad, probsGrad).
 aclnnStatus check_permute_grad(Call& c) {
   using P = params::MoeTokenPermuteWithRoutingMapGrad;
 
@@ -228,8 +223,6 @@ aclError run_unpermute(Call& c) {
   if (!probs.empty()) write_head(c.maybe(P::permuteProbs), kept);
   return ACL_SUCCESS;
 }
-// (unpermutedGrad, outIndex, permuteTokenId, routingMap, permuted, probs, dropAndPad, restoreShape,
-// permutedGrad, probsGrad).
 aclnnStatus check_unpermute_grad(Call& c) {
   using P = params::MoeTokenUnpermuteWithRoutingMapGrad;
 

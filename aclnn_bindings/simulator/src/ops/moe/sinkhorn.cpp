@@ -13,7 +13,7 @@ aclnnStatus check_sinkhorn(Call& c) {
   ACL_RETURN_IF_FAILED(expect_rank(c, P::cost, 2, 2));
   return expect_same_shape(c, P::p, P::cost);
 }
-aclError run_sinkhorn(Call& c) {
+void run_sinkhorn(Call& c) {
   using P = params::Sinkhorn;
 
   const int64_t rows = c.tensor(P::cost).dims[0], cols = c.tensor(P::cost).dims[1];
@@ -39,7 +39,6 @@ aclError run_sinkhorn(Call& c) {
   }
   for (int64_t i = 0; i < rows * cols; ++i) x[i] *= d0[i / cols] * d1[i % cols];
   put(c.tensor(P::p), x);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -17,12 +17,11 @@ aclnnStatus expect_channels(const Call& c, int of, std::initializer_list<int> ar
   return ACLNN_SUCCESS;
 }
 
-// (input, eps, mean, invstd).
 aclnnStatus check_stats(Call& c) {
   using P = params::BatchNormStats;
   return expect_channels(c, P::input, {P::mean, P::invstd});
 }
-aclError run_stats(Call& c) {
+void run_stats(Call& c) {
   using P = params::BatchNormStats;
 
   const Tensor& t = c.tensor(P::input);
@@ -34,16 +33,14 @@ aclError run_stats(Call& c) {
   for (double& v : spread) v = 1 / std::sqrt(v + c.number(P::eps));
   put(c.tensor(P::mean), mean);
   put(c.tensor(P::invstd), spread);
-  return ACL_SUCCESS;
 }
-// (input, weight, bias, mean, invstd, eps, output).
 aclnnStatus check_elements(Call& c) {
   using P = params::BatchNormElemt;
 
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::output, P::input));
   return expect_channels(c, P::input, {P::weight, P::bias, P::mean, P::invstd});
 }
-aclError run_elements(Call& c) {
+void run_elements(Call& c) {
   using P = params::BatchNormElemt;
 
   const Tensor& t = c.tensor(P::input);
@@ -53,16 +50,14 @@ aclError run_elements(Call& c) {
                 invstd = numbers(c.tensor(P::invstd));
   each_channel(t, [&](int64_t i, int64_t k) { x[i] = (x[i] - mean[k]) * invstd[k] * w[k] + b[k]; });
   put(c.tensor(P::output), x);
-  return ACL_SUCCESS;
 }
-// (gradOut, input, mean, invstd, weight, sumDy, sumDyXmu, counter, gradInput).
 aclnnStatus check_elements_grad(Call& c) {
   using P = params::BatchNormElemtBackward;
 
   ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::input, {P::gradOut, P::gradInput}));
   return expect_channels(c, P::input, {P::mean, P::invstd, P::weight, P::sumDy, P::sumDyXmu});
 }
-aclError run_elements_grad(Call& c) {
+void run_elements_grad(Call& c) {
   using P = params::BatchNormElemtBackward;
 
   const Tensor& t = c.tensor(P::input);
@@ -77,10 +72,7 @@ aclError run_elements_grad(Call& c) {
     g[i] = (g[i] - dy[k] / n - along) * invstd[k] * w[k];
   });
   put(c.tensor(P::gradInput), g);
-  return ACL_SUCCESS;
 }
-// (gradOut, input, mean, invstd, weight, inputG, weightG, biasG, sumDy, sumDyXmu, gradWeight,
-// gradBias).
 aclnnStatus check_reduce_grad(Call& c) {
   using P = params::BatchNormReduceBackward;
 
@@ -88,7 +80,7 @@ aclnnStatus check_reduce_grad(Call& c) {
   return expect_channels(c, P::input,
                          {P::mean, P::invstd, P::sumDy, P::sumDyXmu, P::gradWeight, P::gradBias});
 }
-aclError run_reduce_grad(Call& c) {
+void run_reduce_grad(Call& c) {
   using P = params::BatchNormReduceBackward;
 
   const Tensor& t = c.tensor(P::input);
@@ -106,14 +98,12 @@ aclError run_reduce_grad(Call& c) {
   if (c.flag(P::biasG)) put(c.maybe(P::gradBias), dy);
   for (size_t k = 0; k < dy.size(); ++k) dy_xmu[k] *= invstd[k];
   if (c.flag(P::weightG)) put(c.maybe(P::gradWeight), dy_xmu);
-  return ACL_SUCCESS;
 }
-// (x, sum, squareSum).
 aclnnStatus check_sums(Call& c) {
   using P = params::BatchNormReduce;
   return expect_channels(c, P::x, {P::sum, P::squareSum});
 }
-aclError run_sums(Call& c) {
+void run_sums(Call& c) {
   using P = params::BatchNormReduce;
 
   const Tensor& t = c.tensor(P::x);
@@ -125,7 +115,6 @@ aclError run_sums(Call& c) {
   });
   put(c.tensor(P::sum), sum);
   put(c.tensor(P::squareSum), squares);
-  return ACL_SUCCESS;
 }
 
 // Joins statistics of several devices per channel, and moves the running ones: f(device, channel)
@@ -175,7 +164,7 @@ aclnnStatus check_gather(Call& c) {
     ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(P::mean).dims[1]}));
   return ACLNN_SUCCESS;
 }
-aclError run_gather(Call& c) {
+void run_gather(Call& c) {
   using P = params::BatchNormGatherStatsWithCounts;
 
   const Tensor& t = c.tensor(P::mean);
@@ -193,7 +182,6 @@ aclError run_gather(Call& c) {
     const double inverse = invstd[d * j.channels + k];
     return Moment{counts[d], mean[d * j.channels + k], 1 / (inverse * inverse) - j.eps};
   });
-  return ACL_SUCCESS;
 }
 // (totalSum [D, C], totalSquareSum, sampleCount [D], mean, variance, momentum, eps, batchMean,
 // batchInvstd).
@@ -207,7 +195,7 @@ aclnnStatus check_sync(Call& c) {
     ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(P::totalSum).dims[1]}));
   return ACLNN_SUCCESS;
 }
-aclError run_sync(Call& c) {
+void run_sync(Call& c) {
   using P = params::SyncBatchNormGatherStats;
 
   const Tensor& t = c.tensor(P::totalSum);
@@ -225,7 +213,6 @@ aclError run_sync(Call& c) {
     const double n = counts[d], mean = sum[d * j.channels + k] / n;
     return Moment{n, mean, squares[d * j.channels + k] / n - mean * mean};
   });
-  return ACL_SUCCESS;
 }
 
 // (input, mean, var, inputScale, inputZeroPoint, outputScale, outputZeroPoint, weight, bias,
@@ -236,7 +223,7 @@ aclnnStatus check_quantized(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::output, P::input));
   return expect_channels(c, P::input, {P::mean, P::var, P::weight, P::bias});
 }
-aclError run_quantized(Call& c) {
+void run_quantized(Call& c) {
   using P = params::QuantizedBatchNorm;
 
   const Tensor &t = c.tensor(P::input), &out = c.tensor(P::output);
@@ -256,7 +243,6 @@ aclError run_quantized(Call& c) {
     x[i] = std::min(std::max(step, low), high);
   });
   put(out, x);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -129,8 +129,6 @@ void each(int64_t n, int64_t cost, F f) {
                });
 }
 
-// (input, weight, bias, runningMean, runningVar, training, momentum, eps, output, saveMean,
-// saveInvstd).
 aclnnStatus check_batch_norm(Call& c) {
   using P = params::BatchNorm;
 
@@ -230,12 +228,11 @@ void batch_norm(Call& c) {
   });
   stage.done();
 }
-aclError run_batch_norm(Call& c) {
+void run_batch_norm(Call& c) {
   using P = params::BatchNorm;
 
   with_float(c.tensor(P::input).dtype,
              [&](auto tag) { batch_norm<typename decltype(tag)::type>(c); });
-  return ACL_SUCCESS;
 }
 
 // (gradOut, input, weight, runningMean, runningVar, saveMean, saveInvstd, training, eps,
@@ -314,12 +311,11 @@ void batch_norm_grad(Call& c) {
   stage.done();
 }
 template <int Out>
-aclError run_batch_norm_grad(Call& c) {
+void run_batch_norm_grad(Call& c) {
   using P = params::BatchNormBackward;
 
   with_float(c.tensor(P::input).dtype,
              [&](auto tag) { batch_norm_grad<typename decltype(tag)::type, Out>(c); });
-  return ACL_SUCCESS;
 }
 
 // Group norm: self is anything of N * C * HxW elements.
@@ -410,8 +406,6 @@ struct GroupNorm {
   }
 };
 
-// (gradOut, input, mean, rstd, gamma, N, C, HxW, group, outputMask, gradInput, gradGamma,
-// gradBeta).
 aclnnStatus check_group_norm_grad(Call& c) {
   using P = params::GroupNormBackward;
 
@@ -507,12 +501,11 @@ void group_norm_grad(Call& c) {
   });
   stage.done();
 }
-aclError run_group_norm_grad(Call& c) {
+void run_group_norm_grad(Call& c) {
   using P = params::GroupNormBackward;
 
   with_float(c.tensor(P::input).dtype,
              [&](auto tag) { group_norm_grad<typename decltype(tag)::type>(c); });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ aclnnStatus check_rms(Call& c) {
   return first_asked(c, at) ? expect_quantized(c, at.y1, P::x1) : ACLNN_SUCCESS;
 }
 template <const Rms& at>
-aclError run_rms(Call& c) {
+void run_rms(Call& c) {
   using P = params::RmsNormQuantV3;
 
   const Floats x =
@@ -148,9 +148,7 @@ aclError run_rms(Call& c) {
   write(at_or_null(c, at.x_out), x);
   write(at_or_null(c, at.norm_out), norm.y);
   if (at.rstd != kNone && c.flag(P::outputRstd)) write(at_or_null(c, at.rstd), norm.rstd);
-  return ACL_SUCCESS;
 }
-// (x1, x2, gamma, eps, y in float32, y, rstd, x).
 aclnnStatus check_cast(Call& c) {
   using P = params::AddRmsNormCast;
 
@@ -162,7 +160,7 @@ aclnnStatus check_cast(Call& c) {
     ACL_RETURN_IF_FAILED(expect_same_shape(c, i, P::x1));
   return expect_numel(c, P::rstdOut, c.tensor(P::x1).numel() / n);
 }
-aclError run_cast(Call& c) {
+void run_cast(Call& c) {
   using P = params::AddRmsNormCast;
 
   const Floats x = sum_of(floats(c.tensor(P::x1)), floats(c.tensor(P::x2)));
@@ -170,7 +168,6 @@ aclError run_cast(Call& c) {
                              c.number(P::epsilon), false);
   write(c.tensor(P::y1Out), n.y), write(c.tensor(P::y2Out), n.y),
       write(c.tensor(P::rstdOut), n.rstd), write(c.tensor(P::xOut), x);
-  return ACL_SUCCESS;
 }
 
 // Gradients of a norm of x by rows: g is dy gamma, xhat the normalised row.
@@ -202,7 +199,6 @@ NormGrad differentiate(const Floats& dy, const Floats& x, int64_t width, const F
   }
   return d;
 }
-// (dy, x, rstd, gamma, scalesX, offsetX, quantMode, divMode, dx, dgamma).
 aclnnStatus check_rms_grad(Call& c) {
   using P = params::RmsNormGradQuant;
 
@@ -214,7 +210,7 @@ aclnnStatus check_rms_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::dy, P::x));
   return expect_same_shape(c, P::dxOut, P::x);
 }
-aclError run_rms_grad(Call& c) {
+void run_rms_grad(Call& c) {
   using P = params::RmsNormGradQuant;
 
   const int64_t n = c.tensor(P::gamma).numel();
@@ -224,7 +220,6 @@ aclError run_rms_grad(Call& c) {
                   affine(d.dx, n, floats(c.tensor(P::scalesX)),
                          floats(at_or_null(c, P::offsetXOptional)), c.flag(P::divMode)));
   write(c.tensor(P::dgammaOut), d.dgamma);
-  return ACL_SUCCESS;
 }
 
 // (x, gx, beta, gamma, alpha, eps, mean, rstd, y): layer norm of alpha x + gx.
@@ -241,7 +236,7 @@ aclnnStatus check_deep(Call& c) {
     ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(P::x).numel() / n));
   return ACLNN_SUCCESS;
 }
-aclError run_deep(Call& c) {
+void run_deep(Call& c) {
   using P = params::DeepNorm;
 
   const Floats x = sum_of(floats(c.tensor(P::x)), floats(c.tensor(P::gx)), c.number(P::alpha));
@@ -249,9 +244,7 @@ aclError run_deep(Call& c) {
                              floats(c.tensor(P::beta)), c.number(P::epsilon), true);
   write(c.tensor(P::meanOut), n.mean), write(c.tensor(P::rstdOut), n.rstd),
       write(c.tensor(P::yOut), n.y);
-  return ACL_SUCCESS;
 }
-// (dy, x, gx, gamma, mean, rstd, alpha, dx, dgx, dbeta, dgamma).
 aclnnStatus check_deep_grad(Call& c) {
   using P = params::DeepNormGrad;
 
@@ -266,7 +259,7 @@ aclnnStatus check_deep_grad(Call& c) {
   for (int i : {P::dbetaOut, P::dgammaOut}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
   return ACLNN_SUCCESS;
 }
-aclError run_deep_grad(Call& c) {
+void run_deep_grad(Call& c) {
   using P = params::DeepNormGrad;
 
   const Floats x = sum_of(floats(c.tensor(P::x)), floats(c.tensor(P::gx)), c.number(P::alpha));
@@ -275,7 +268,6 @@ aclError run_deep_grad(Call& c) {
                                    floats(c.tensor(P::rstd)));
   write(c.tensor(P::dxOut), sum_of(d.dx, {}, c.number(P::alpha))), write(c.tensor(P::dgxOut), d.dx);
   write(c.tensor(P::dbetaOut), d.dbeta), write(c.tensor(P::dgammaOut), d.dgamma);
-  return ACL_SUCCESS;
 }
 
 // x1 + x2 + bias, where the bias has x1's shape or that of its last dim.
@@ -300,7 +292,6 @@ aclnnStatus check_added(Call& c) {
     return expect_numel(c, P::biasOptional, width_of(c.tensor(P::x1)));
   return ACLNN_SUCCESS;
 }
-// (x1, x2, gamma, beta, bias, eps, additionalOutput, y, mean, rstd, x).
 aclnnStatus check_add_layer(Call& c) {
   using P = params::AddLayerNorm;
 
@@ -311,7 +302,7 @@ aclnnStatus check_add_layer(Call& c) {
   if (c.flag(P::additionalOutput)) ACL_RETURN_IF_FAILED(expect_given(c, {P::xOut}));
   return expect_same_shape(c, P::yOut, P::x1);
 }
-aclError run_add_layer(Call& c) {
+void run_add_layer(Call& c) {
   using P = params::AddLayerNorm;
 
   const Floats x = added(c);
@@ -320,9 +311,7 @@ aclError run_add_layer(Call& c) {
   write(c.tensor(P::yOut), n.y), write(c.maybe(P::meanOut), n.mean),
       write(c.maybe(P::rstdOut), n.rstd);
   if (c.flag(P::additionalOutput)) write(c.maybe(P::xOut), x);
-  return ACL_SUCCESS;
 }
-// (dy, x1, x2, rstd, mean, gamma, dsum, dx, dgamma, dbeta).
 aclnnStatus check_add_layer_grad(Call& c) {
   using P = params::AddLayerNormGrad;
 
@@ -336,7 +325,7 @@ aclnnStatus check_add_layer_grad(Call& c) {
   for (int i : {P::dgammaOut, P::dbetaOut}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
   return expect_numel(c, P::dsumOptional, c.tensor(P::x1).numel());
 }
-aclError run_add_layer_grad(Call& c) {
+void run_add_layer_grad(Call& c) {
   using P = params::AddLayerNormGrad;
 
   const Floats x = sum_of(floats(c.tensor(P::x1)), floats(c.tensor(P::x2)));
@@ -345,10 +334,7 @@ aclError run_add_layer_grad(Call& c) {
                                    floats(c.tensor(P::rstd)));
   write(c.tensor(P::dxOut), sum_of(d.dx, floats(at_or_null(c, P::dsumOptional))));
   write(c.tensor(P::dgammaOut), d.dgamma), write(c.tensor(P::dbetaOut), d.dbeta);
-  return ACL_SUCCESS;
 }
-// (x1, x2, gamma, beta, bias, scales1, scales2, zeroPoints1, zeroPoints2, quantMode, eps,
-// additionalOutput, divMode, y1, y2, x, [layernormRes,] outScales1, outScales2).
 template <int S1>
 aclnnStatus check_add_layer_quant(Call& c) {
   using P = params::AddLayerNormQuant;
@@ -363,7 +349,7 @@ aclnnStatus check_add_layer_quant(Call& c) {
   return expect_same_shape(c, P::y1Out, P::x1);
 }
 template <int S1>
-aclError run_add_layer_quant(Call& c) {
+void run_add_layer_quant(Call& c) {
   using P = params::AddLayerNormQuant;
 
   const Floats x = added(c);
@@ -384,7 +370,6 @@ aclError run_add_layer_quant(Call& c) {
   }
   if (c.flag(P::additionalOutput)) write(at_or_null(c, P::xOut), x);
   if (S1 == 17) write(at_or_null(c, P::outScales1Out), n.y);
-  return ACL_SUCCESS;
 }
 
 // A tensor of x's leading dims, some of them one, and the last: element (row, column).
@@ -433,7 +418,7 @@ aclnnStatus check_ada(Call& c) {
   return expect_same_shape(c, kOut, P::x);
 }
 template <bool Quant>
-aclError run_ada(Call& c) {
+void run_ada(Call& c) {
   using P = params::AdaLayerNormV2;
 
   constexpr int kOut = Quant ? P::rstdOutOptional : P::out;
@@ -451,13 +436,12 @@ aclError run_ada(Call& c) {
   if (Quant) {
     write_dynamic(c.maybe(kOut), c.maybe(params::AdaLayerNormQuant::quantScale), n.y, h,
                   floats(at_or_null(c, params::AdaLayerNormQuant::smoothScalesOptional)));
-    return ACL_SUCCESS;
+    return;
   }
   write(c.tensor(kOut), n.y);
   if (c.count > 7)
     write(at_or_null(c, P::meanOutOptional), n.mean),
         write(at_or_null(c, P::rstdOutOptional), n.rstd);
-  return ACL_SUCCESS;
 }
 // Sums over the rows that share a row of a conditional tensor.
 Floats shared_sums(const Floats& v, const Tensor& out, const Tensor& x) {
@@ -469,8 +453,6 @@ Floats shared_sums(const Floats& v, const Tensor& out, const Tensor& x) {
   }
   return Floats(sums.begin(), sums.end());
 }
-// (gradOut, input, normalizedShape, rstd, mean, scale, shift, weight, bias, gradInput, gradScale,
-// gradShift, gradWeight, gradBias).
 aclnnStatus check_ada_grad(Call& c) {
   using P = params::AdaLayerNormBackward;
 
@@ -487,7 +469,7 @@ aclnnStatus check_ada_grad(Call& c) {
     ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(P::input))));
   return expect_same_shape(c, P::gradInputOut, P::input);
 }
-aclError run_ada_grad(Call& c) {
+void run_ada_grad(Call& c) {
   using P = params::AdaLayerNormBackward;
 
   const Tensor& t = c.tensor(P::input);
@@ -507,7 +489,6 @@ aclError run_ada_grad(Call& c) {
   write(c.tensor(P::gradScaleOut), shared_sums(by_scale, c.tensor(P::gradScaleOut), t)),
       write(c.tensor(P::gradShiftOut), shared_sums(dy, c.tensor(P::gradShiftOut), t));
   write(at_or_null(c, P::gradWeightOut), d.dgamma), write(at_or_null(c, P::gradBiasOut), d.dbeta);
-  return ACL_SUCCESS;
 }
 // (self, scale, shift, out): self (1 + scale) + shift.
 aclnnStatus check_modulate(Call& c) {
@@ -520,7 +501,7 @@ aclnnStatus check_modulate(Call& c) {
   }
   return expect_same_shape(c, P::out, P::self);
 }
-aclError run_modulate(Call& c) {
+void run_modulate(Call& c) {
   using P = params::Modulate;
 
   Floats x = floats(c.tensor(P::self));
@@ -532,9 +513,7 @@ aclError run_modulate(Call& c) {
     x[i] = x[i] * (1 + scale.at(r, j)) + shift.at(r, j);
   }
   write(c.tensor(P::out), x);
-  return ACL_SUCCESS;
 }
-// (grad, input, scale, shift, gradInput, gradScale, gradShift).
 aclnnStatus check_modulate_grad(Call& c) {
   using P = params::ModulateBackward;
 
@@ -546,7 +525,7 @@ aclnnStatus check_modulate_grad(Call& c) {
   }
   return expect_same_shape(c, P::grad_input, P::input);
 }
-aclError run_modulate_grad(Call& c) {
+void run_modulate_grad(Call& c) {
   using P = params::ModulateBackward;
 
   const Tensor& t = c.tensor(P::input);
@@ -562,7 +541,6 @@ aclError run_modulate_grad(Call& c) {
     write(c.tensor(P::grad_scale), shared_sums(by_scale, c.tensor(P::grad_scale), t));
   if (at_or_null(c, P::grad_shift))
     write(c.tensor(P::grad_shift), shared_sums(g, c.tensor(P::grad_shift), t));
-  return ACL_SUCCESS;
 }
 
 // (x, gamma, beta, groups, dataFormat, eps, activateSwish, swishScale, y, mean, rstd).
@@ -599,7 +577,7 @@ Channels channels_of(const Tensor& t) {
   for (int i = 2; i < t.rank; ++i) k.inner *= t.dims[i];
   return k;
 }
-aclError run_swish(Call& c) {
+void run_swish(Call& c) {
   using P = params::GroupNormSwish;
 
   const Tensor& t = c.tensor(P::x);
@@ -614,10 +592,7 @@ aclError run_swish(Call& c) {
   }
   write(c.tensor(P::yOut), n.y), write(c.tensor(P::meanOut), n.mean),
       write(c.tensor(P::rstdOut), n.rstd);
-  return ACL_SUCCESS;
 }
-// (dy, mean, rstd, x, gamma, beta, groups, dataFormat, swishScale, dgamma?, dbeta?, dx, dgamma,
-// dbeta).
 aclnnStatus check_swish_grad(Call& c) {
   using P = params::GroupNormSwishGrad;
 
@@ -629,7 +604,7 @@ aclnnStatus check_swish_grad(Call& c) {
     ACL_RETURN_IF_FAILED(expect_numel(c, i, c.tensor(P::x).dims[0] * c.integer(P::numGroups)));
   return expect_same_shape(c, P::dxOut, P::x);
 }
-aclError run_swish_grad(Call& c) {
+void run_swish_grad(Call& c) {
   using P = params::GroupNormSwishGrad;
 
   const Tensor& t = c.tensor(P::x);
@@ -653,7 +628,6 @@ aclError run_swish_grad(Call& c) {
   write(c.tensor(P::dxOut), differentiate(up, x, width, {}, mean, rstd).dx);
   if (c.flag(P::dgammaIsRequire)) write(at_or_null(c, P::dgammaOut), dgamma);
   if (c.flag(P::dbetaIsRequire)) write(at_or_null(c, P::dbetaOut), dbeta);
-  return ACL_SUCCESS;
 }
 
 // rstd is asked for whether it is written or not.

@@ -136,7 +136,6 @@ void each_piece(const LayerPlan& p, F f) {
                });
 }
 
-// (input, normalizedShape, weight, bias, eps, out, meanOut, rstdOut).
 aclnnStatus check_layer_norm(Call& c) {
   using P = params::LayerNorm;
 
@@ -171,16 +170,13 @@ void layer_norm(Call& c) {
   });
   stage.done();
 }
-aclError run_layer_norm(Call& c) {
+void run_layer_norm(Call& c) {
   using P = params::LayerNorm;
 
   with_float(c.tensor(P::input).dtype,
              [&](auto tag) { layer_norm<typename decltype(tag)::type>(c); });
-  return ACL_SUCCESS;
 }
 
-// (gradOut, input, normalizedShape, mean, rstd, weight, bias, outputMask, gradInput, gradWeight,
-// gradBias).
 aclnnStatus check_layer_norm_grad(Call& c) {
   using P = params::LayerNormBackward;
 
@@ -253,12 +249,11 @@ void layer_norm_grad(Call& c) {
   });
   stage.done();
 }
-aclError run_layer_norm_grad(Call& c) {
+void run_layer_norm_grad(Call& c) {
   using P = params::LayerNormBackward;
 
   with_float(c.tensor(P::input).dtype,
              [&](auto tag) { layer_norm_grad<typename decltype(tag)::type>(c); });
-  return ACL_SUCCESS;
 }
 
 // y = x rstd (gamma + Shift), where x may be a sum of two. Arguments by position; kNone: absent.
@@ -315,7 +310,6 @@ struct RmsNorm {
   }
 };
 
-// (dy, x, rstd, gamma, dx, dgamma).
 aclnnStatus check_rms_norm_grad(Call& c) {
   using P = params::RmsNormGrad;
 
@@ -341,12 +335,11 @@ void rms_norm_grad(Call& c) {
   input_grad(p, gx, g, x, none<C>(), rstds, gamma);
   stage.done();
 }
-aclError run_rms_norm_grad(Call& c) {
+void run_rms_norm_grad(Call& c) {
   using P = params::RmsNormGrad;
 
   with_float(c.tensor(P::x).dtype,
              [&](auto tag) { rms_norm_grad<typename decltype(tag)::type>(c); });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

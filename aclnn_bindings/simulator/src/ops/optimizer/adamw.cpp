@@ -28,8 +28,6 @@ void adamw(const AdamW& a, Moments& s, double grad) {
   s.var -= a.lr / correction1 * s.m / (std::sqrt(spread / correction2) + a.eps);
 }
 
-// (varRef, mRef, vRef, maxGradNormOptionalRef, grad, step, lr, beta1, beta2, weightDecay, eps,
-// amsgrad, maximize).
 aclnnStatus check_adamw(Call& c) {
   using P = params::ApplyAdamWV2;
 
@@ -45,7 +43,7 @@ aclnnStatus check_adamw(Call& c) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "step should have 1 element, its shape is %s.",
                 shape_text(c.tensor(P::step)));
 }
-aclError run_adamw(Call& c) {
+void run_adamw(Call& c) {
   using P = params::ApplyAdamWV2;
 
   const Tensor& step = c.tensor(P::step);
@@ -74,7 +72,6 @@ aclError run_adamw(Call& c) {
       if (a.amsgrad) write(3, s.top);
     }
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

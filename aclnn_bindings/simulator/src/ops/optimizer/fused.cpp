@@ -102,7 +102,7 @@ aclnnStatus check_fused_sgd(Call& c) {
   }
   return expect_single(c, {P::gradScaleOptional});
 }
-aclError run_fused_sgd(Call& c) {
+void run_fused_sgd(Call& c) {
   using P = params::FusedSgd;
 
   const double decay = c.number(P::weightDecay), momentum = c.number(P::momentum),
@@ -127,7 +127,6 @@ aclError run_fused_sgd(Call& c) {
     if (c.maybe(P::gradScaleOptional)) put(*c.tensors(P::gradsRef)[i], g);
     if (momentum != 0) put(*c.tensors(P::momentumBufferListOptionalRef)[i], kept);
   }
-  return ACL_SUCCESS;
 }
 
 // (var, m, v, beta1Power, beta2Power, lr, beta1, beta2, epsilon, grad, useLocking, useNesterov):
@@ -138,7 +137,7 @@ aclnnStatus check_adam(Call& c) {
   ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, P::varRef, {P::m, P::v, P::grad}));
   return expect_single(c, {P::beta1Power, P::beta2Power, P::lr, P::beta1, P::beta2, P::epsilon});
 }
-aclError run_adam(Call& c) {
+void run_adam(Call& c) {
   using P = params::ApplyAdam;
 
   const auto of = [&](int arg) { return number(c.tensor(arg)); };
@@ -154,7 +153,6 @@ aclError run_adam(Call& c) {
     var[k] -= rate * moved / (std::sqrt(v[k]) + eps);
   }
   put(c.tensor(P::varRef), var);
-  return ACL_SUCCESS;
 }
 
 // (var, m, v, beta1Power, beta2Power, lr, weightDecay, beta1, beta2, eps, grad, maxGradNorm,
@@ -168,7 +166,7 @@ aclnnStatus check_adamw_powers(Call& c) {
   return expect_single(
       c, {P::beta1Power, P::beta2Power, P::lr, P::weightDecay, P::beta1, P::beta2, P::eps});
 }
-aclError run_adamw_powers(Call& c) {
+void run_adamw_powers(Call& c) {
   using P = params::ApplyAdamW;
 
   const auto of = [&](int arg) { return number(c.tensor(arg)); };
@@ -188,7 +186,6 @@ aclError run_adamw_powers(Call& c) {
   put(c.tensor(P::varRef), var);
   put(c.tensor(P::mRef), m);
   put(c.tensor(P::vRef), v);
-  return ACL_SUCCESS;
 }
 
 // (grad, var, m, v, s, step, lr, emaDecay, beta1, beta2, eps, mode, biasCorrection, weightDecay):
@@ -200,7 +197,7 @@ aclnnStatus check_ema_adam(Call& c) {
   ACL_RETURN_IF_FAILED(expect_int(c, P::mode, 0, 1));
   return expect_single(c, {P::step});
 }
-aclError run_ema_adam(Call& c) {
+void run_ema_adam(Call& c) {
   using P = params::ApplyFusedEmaAdam;
 
   const double lr = c.number(P::lr), ema = c.number(P::emaDecay), b1 = c.number(P::beta1),
@@ -223,7 +220,6 @@ aclError run_ema_adam(Call& c) {
   for (auto [arg, values] : {std::pair(1, &var), {2, &m}, {3, &v}, {4, &s}}) {
     put(c.tensor(arg), *values);
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

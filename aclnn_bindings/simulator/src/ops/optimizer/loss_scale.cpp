@@ -24,7 +24,7 @@ aclnnStatus check_amp_update_scale(Call& c) {
   }
   return expect_same_dtype(c, P::updatedScale, P::currentScale);
 }
-aclError run_amp_update_scale(Call& c) {
+void run_amp_update_scale(Call& c) {
   using P = params::AmpUpdateScale;
 
   const auto read = [&](int i) {
@@ -44,7 +44,6 @@ aclError run_amp_update_scale(Call& c) {
   }
   write(6, scale);
   write(7, good);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

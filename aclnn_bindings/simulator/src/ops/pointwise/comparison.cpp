@@ -72,7 +72,7 @@ aclnnStatus check_equal(Call& c) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of out should be [1], but current is %s.",
                 shape_text(c.tensor(P::out)));
 }
-aclError run_equal(Call& c) {
+void run_equal(Call& c) {
   using P = params::Equal;
 
   const Tensor &a = c.tensor(P::self), &b = c.tensor(P::other), &out = c.tensor(P::out);
@@ -88,7 +88,6 @@ aclError run_equal(Call& c) {
     }
   }
   store_one(same, out.data, out.dtype, out.offset);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

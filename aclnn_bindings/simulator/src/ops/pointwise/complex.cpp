@@ -36,12 +36,11 @@ aclnnStatus check_make(Call& c) {
   ACL_RETURN_IF_FAILED(expect_complex(c, P::out));
   return expect_shape(c, P::out, shape);
 }
-aclError run_complex(Call& c) {
+void run_complex(Call& c) {
   using P = params::Complex;
 
   copy_tensor(part_of(c.tensor(P::out), false), c.tensor(P::real));
   copy_tensor(part_of(c.tensor(P::out), true), c.tensor(P::imag));
-  return ACL_SUCCESS;
 }
 template <bool Imaginary>
 void polar_part(const Tensor& out, const Tensor& size, const Tensor& angle) {
@@ -55,21 +54,18 @@ void polar_part(const Tensor& out, const Tensor& size, const Tensor& angle) {
     }
   });
 }
-aclError run_polar(Call& c) {
+void run_polar(Call& c) {
   using P = params::Polar;
 
   polar_part<false>(c.tensor(P::out), c.tensor(P::input), c.tensor(P::angle));
   polar_part<true>(c.tensor(P::out), c.tensor(P::input), c.tensor(P::angle));
-  return ACL_SUCCESS;
 }
 
-// (self, out).
-aclError run_real(Call& c) {
+void run_real(Call& c) {
   using P = params::Real;
 
   const Tensor& self = c.tensor(P::self);
   copy_tensor(c.tensor(P::out), is_complex(self.dtype) ? part_of(self, false) : self);
-  return ACL_SUCCESS;
 }
 // (x, out): of real numbers pi below 0, NaN for NaN, else 0, whatever the sign of a zero.
 template <bool Complex>
@@ -82,14 +78,13 @@ void angles(const Loop& loop) {
     }
   });
 }
-aclError run_angle(Call& c) {
+void run_angle(Call& c) {
   using P = params::AngleV2;
 
   Loop loop = loop_over(c.tensor(P::out));
   loop.add(c.tensor(P::x));
   loop.coalesce();
   is_complex(c.tensor(P::x).dtype) ? angles<true>(loop) : angles<false>(loop);
-  return ACL_SUCCESS;
 }
 aclnnStatus check_same(Call& c) {
   using P = params::Real;

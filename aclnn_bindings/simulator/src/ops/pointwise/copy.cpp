@@ -18,7 +18,7 @@ aclnnStatus check_copy(Call& c) {
   }
   return expect_shape(c, P::selfRef, shape);
 }
-aclError run_copy(Call& c) {
+void run_copy(Call& c) {
   using P = params::InplaceCopy;
 
   const Tensor &to = c.tensor(P::selfRef), &from = c.tensor(P::src);
@@ -26,10 +26,9 @@ aclError run_copy(Call& c) {
   if ((tiles || stands_for_tiles(from)) && to.same_shape(from)) {
     const Matrices m = matrices_of(from, false, false);
     tiles ? write_tiles(to, m) : write(to, m.v);
-    return ACL_SUCCESS;
+    return;
   }
   copy_tensor(to, from);
-  return ACL_SUCCESS;
 }
 
 // Arguments: (self, dtype, out).
@@ -39,11 +38,10 @@ aclnnStatus check_cast(Call& c) {
   ACL_RETURN_IF_FAILED(expect_dtype(c, P::out, static_cast<aclDataType>(c.integer(P::dtype))));
   return expect_same_shape(c, P::out, P::self);
 }
-aclError run_cast(Call& c) {
+void run_cast(Call& c) {
   using P = params::Cast;
 
   copy_tensor(c.tensor(P::out), c.tensor(P::self));
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ aclnnStatus check_many(Call& c) {
   return expect_shape(c, P::out, shape);
 }
 template <bool Max>
-aclError run_many(Call& c) {
+void run_many(Call& c) {
   using P = params::MaxN;
 
   const Tensor& out = c.tensor(P::out);
@@ -35,7 +35,6 @@ aclError run_many(Call& c) {
     }
     put(out, best);
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ aclnnStatus check_sum_list(Call& c) {
   }
   return ACLNN_SUCCESS;
 }
-aclError run_sum_list(Call& c) {
+void run_sum_list(Call& c) {
   using P = params::Sum;
 
   const Tensor& out = c.tensor(P::out);
@@ -37,7 +37,6 @@ aclError run_sum_list(Call& c) {
       });
     });
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ aclnnStatus check_scale(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::bias, scale.numel()));
   return expect_same_shape(c, P::y, P::x);
 }
-aclError run_scale(Call& c) {
+void run_scale(Call& c) {
   using P = params::Scale;
 
   Numbers x = numbers(c.tensor(P::x));
@@ -39,7 +39,6 @@ aclError run_scale(Call& c) {
     x[i] = x[i] * scale[k] + bias[k];
   }
   put(c.tensor(P::y), x);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -53,12 +53,11 @@ void average(Call& c) {
   stage.done();
 }
 template <int Out>
-aclError run_average(Call& c) {
+void run_average(Call& c) {
   using P = params::AvgPool2d;
 
   with_float(c.tensor(P::self).dtype,
              [&](auto tag) { average<typename decltype(tag)::type, Out>(c); });
-  return ACL_SUCCESS;
 }
 template <class C, int Out>
 void average_grad(Call& c) {
@@ -82,12 +81,11 @@ void average_grad(Call& c) {
   stage.done();
 }
 template <int Out>
-aclError run_average_grad(Call& c) {
+void run_average_grad(Call& c) {
   using P = params::AvgPool2dBackward;
 
   with_float(c.tensor(P::gradOutput).dtype,
              [&](auto tag) { average_grad<typename decltype(tag)::type, Out>(c); });
-  return ACL_SUCCESS;
 }
 
 // Turns the windows of a call into its plan.
@@ -99,8 +97,6 @@ void finish(Call& c, int self, bool count_padding, int64_t divisor) {
   p.divisor = divisor;
   c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(self)));
 }
-// (self, kernelSize, stride, padding, ceilMode, countIncludePad, divisorOverride, [cubeMathType,]
-// out).
 template <int Dims, int Out>
 aclnnStatus check_average(Call& c) {
   using P = params::AvgPool2d;
@@ -123,7 +119,6 @@ aclnnStatus check_average_grad(Call& c) {
   finish(c, P::gradOutput, c.flag(P::countIncludePad), c.integer(P::divisorOverride));
   return expect_same_shape(c, Out, P::self);
 }
-// (self, outputSize, out).
 template <int Dims>
 aclnnStatus check_adaptive(Call& c) {
   using P = params::AdaptiveAvgPool2d;
@@ -140,7 +135,6 @@ aclnnStatus check_adaptive(Call& c) {
   finish(c, P::self, false, 0);
   return ACLNN_SUCCESS;
 }
-// (gradOutput, self, out).
 template <int Dims>
 aclnnStatus check_adaptive_grad(Call& c) {
   using P = params::AdaptiveAvgPool2dBackward;

@@ -51,7 +51,7 @@ void run_forward(Call& c, int out, Keep keep) {
   keep(w, at);
 }
 template <int Out>
-aclError run_indices(Call& c) {
+void run_indices(Call& c) {
   using P = params::AdaptiveMaxPool2d;
 
   with_float(c.tensor(P::self).dtype, [&](auto tag) {
@@ -60,10 +60,8 @@ aclError run_indices(Call& c) {
       copy_tensor(indices, dense(at, ACL_INT64, indices.dims, indices.rank));
     });
   });
-  return ACL_SUCCESS;
 }
 
-// (self, kernelSize, stride, padding, dilation, ceilMode, out, indices).
 template <int Dims>
 aclnnStatus check_indices(Call& c) {
   using P = params::MaxPool3dWithArgmax;
@@ -75,7 +73,6 @@ aclnnStatus check_indices(Call& c) {
   c.workspace_size = space_for(c, c.get<Windows>(), c.tensor(P::self));
   return expect_shape(c, P::indices, pooled);
 }
-// (self, outputSize, out, indices).
 template <int Dims>
 aclnnStatus check_adaptive_max(Call& c) {
   using P = params::AdaptiveMaxPool2d;
@@ -121,7 +118,6 @@ aclError scatter(Call& c, int grad_input) {
   stage.done();
   return ACL_SUCCESS;
 }
-// (gradOutput, self, indices, [kernelSize, stride, padding, dilation, ceilMode,] gradInput).
 template <int Dims>
 aclnnStatus check_indices_grad(Call& c) {
   using P = params::MaxPool3dWithArgmaxBackward;
@@ -187,7 +183,7 @@ int64_t position_of(const Windows& w, int64_t output, int64_t place) {
       output % w.out[2] * w.stride[2] - w.pad[2] + place % w.kernel[2] * w.dilation[2];
   return h < 0 || h >= w.in[1] || x < 0 || x >= w.in[2] ? -1 : h * w.in[2] + x;
 }
-aclError run_mask(Call& c) {
+void run_mask(Call& c) {
   using P = params::MaxPool2dWithMask;
 
   run_forward<float>(c, P::out, [&](const Windows& w, int64_t* at) {
@@ -201,9 +197,7 @@ aclError run_mask(Call& c) {
     }
     copy_tensor(mask, dense(bits, ACL_INT8, mask.dims, mask.rank));
   });
-  return ACL_SUCCESS;
 }
-// (gradOutput, self, indices, kernelSize, stride, padding, dilation, ceilMode, gradInput).
 aclnnStatus check_mask_grad(Call& c) {
   using P = params::MaxPool2dWithMaskBackward;
 
@@ -216,7 +210,7 @@ aclnnStatus check_mask_grad(Call& c) {
       stage_bytes(c, ACL_FLOAT) + stage_round(static_cast<uint64_t>(c.tensor(P::indices).numel()));
   return expect_same_shape(c, P::gradInput, P::self);
 }
-aclError run_mask_grad(Call& c) {
+void run_mask_grad(Call& c) {
   using P = params::MaxPool2dWithMaskBackward;
 
   const Windows& w = c.get<Windows>();
@@ -238,7 +232,6 @@ aclError run_mask_grad(Call& c) {
     }
   });
   stage.done();
-  return ACL_SUCCESS;
 }
 
 }  // namespace

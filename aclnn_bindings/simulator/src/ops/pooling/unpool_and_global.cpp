@@ -62,7 +62,7 @@ T window_max(const MaxWindows& w, const T* plane, int64_t h, int64_t x) {
   }
   return top;
 }
-aclError run_max_pool(Call& c) {
+void run_max_pool(Call& c) {
   using P = params::MaxPool;
 
   const MaxWindows& w = c.get<MaxWindows>();
@@ -78,7 +78,6 @@ aclError run_max_pool(Call& c) {
     }
     put(c.tensor(P::out), y);
   });
-  return ACL_SUCCESS;
 }
 
 // (self [N, C, ...], out [N, C, 1, ...]).
@@ -92,7 +91,7 @@ aclnnStatus check_global(Call& c) {
   return expect_shape(c, P::out, shape);
 }
 template <bool Max>
-aclError run_global(Call& c) {
+void run_global(Call& c) {
   using P = params::GlobalMaxPool;
 
   const Tensor& out = c.tensor(P::out);
@@ -109,7 +108,6 @@ aclError run_global(Call& c) {
     y[p] = Max ? sum : sum / static_cast<double>(n);
   }
   put(out, y);
-  return ACL_SUCCESS;
 }
 
 // Max unpooling over `Dims` spatial dims: what is small and what is large, by argument.
@@ -160,7 +158,6 @@ aclError run_unpool(Call& c) {
   });
   return error;
 }
-// (gradOutput, self, indices, outputSize, [stride, padding,] out).
 template <int Dims, int Out>
 aclnnStatus check_unpool_grad(Call& c) {
   using P = params::MaxUnpool2dBackward;

@@ -85,7 +85,7 @@ aclnnStatus check_ascend_quant(Call& c) {
   return expect_quantized(c, Out, P::x);
 }
 template <int Out>
-aclError run_ascend_quant(Call& c) {
+void run_ascend_quant(Call& c) {
   using P = params::AscendQuant;
 
   const bool twice = c.flag(P::sqrtMode);
@@ -94,7 +94,6 @@ aclError run_ascend_quant(Call& c) {
       scaled(c.tensor(P::x), c.maybe(P::scale), c.maybe(P::offset), quant_axis<Out>(c),
              [&](float x, float s, float o) { return (twice ? x * s * s : x * s) + o; }),
       rounding_of(c.text(P::roundMode)));
-  return ACL_SUCCESS;
 }
 
 // (x, scale, offset, dstType, sqrtMode, y): y = (x + offset) scale; x may hold eight int4.
@@ -117,7 +116,7 @@ aclnnStatus check_anti_quant(Call& c) {
   ACL_RETURN_IF_FAILED(expect_dtype(c, P::y, static_cast<aclDataType>(c.integer(P::dstType))));
   return expect_shape(c, P::y, shape);
 }
-aclError run_anti_quant(Call& c) {
+void run_anti_quant(Call& c) {
   using P = params::AscendAntiQuant;
 
   const Doubles x = unpacked(c.tensor(P::x), true);
@@ -125,7 +124,6 @@ aclError run_anti_quant(Call& c) {
   write(c.tensor(P::y),
         scaled(spread_view(c.tensor(P::x), x), c.maybe(P::scale), c.maybe(P::offset), -1,
                [&](float v, float s, float o) { return twice ? (v + o) * s * s : (v + o) * s; }));
-  return ACL_SUCCESS;
 }
 
 // (x, scales, zeroPoints, dtype, axis, out): out = round(x / scales + zeroPoints).
@@ -138,13 +136,12 @@ aclnnStatus check_quantize(Call& c) {
     ACL_RETURN_IF_FAILED(expect_over(c, i, P::x, c.integer(P::axis)));
   return expect_same_shape(c, P::out, P::x);
 }
-aclError run_quantize(Call& c) {
+void run_quantize(Call& c) {
   using P = params::Quantize;
 
   write_quantized(c.maybe(P::out),
                   scaled(c.tensor(P::x), c.maybe(P::scales), c.maybe(P::zeroPoints),
                          c.integer(P::axis), [](float x, float s, float o) { return x / s + o; }));
-  return ACL_SUCCESS;
 }
 
 // (x, weightScale, activateScale, bias, outputDtype, out): rows of int32 products.
@@ -160,7 +157,7 @@ aclnnStatus check_dequant_bias(Call& c) {
       expect_dtype(c, P::out, static_cast<aclDataType>(c.integer(P::outputDtype))));
   return expect_same_shape(c, P::out, P::x);
 }
-aclError run_dequant_bias(Call& c) {
+void run_dequant_bias(Call& c) {
   using P = params::DequantBias;
 
   const Ints x = integers(c.tensor(P::x));
@@ -178,7 +175,6 @@ aclError run_dequant_bias(Call& c) {
     y[i] = v + (first ? 0 : b);
   }
   write(c.tensor(P::out), y);
-  return ACL_SUCCESS;
 }
 
 // (x, scale [groups, h], groupIndex: where groups end, offset, dstType, y): round(x scale +
@@ -311,7 +307,7 @@ Floats smoothed(const Call& c, const Dynamic& at) {
   return x;
 }
 template <const Dynamic& at>
-aclError run_dynamic(Call& c) {
+void run_dynamic(Call& c) {
   using P = params::DynamicQuant;
 
   Floats x = smoothed(c, at), scales, offsets;
@@ -336,7 +332,6 @@ aclError run_dynamic(Call& c) {
   write_quantized(c.maybe(at.y), x);
   write(c.tensor(at.scale), scales);
   if (!even) write(c.maybe(at.offset), offsets);
-  return ACL_SUCCESS;
 }
 
 // (scale, offset, [roundMode,] out): float32 cut to 19 bits, bit 46 set, a 9-bit offset at bit 37.
@@ -351,7 +346,7 @@ aclnnStatus check_quant_param(Call& c) {
   return expect_numel(c, Out, std::max(n, m));
 }
 template <int Out>
-aclError run_quant_param(Call& c) {
+void run_quant_param(Call& c) {
   using P = params::TransQuantParamV3;
 
   const Floats scale = floats(c.tensor(P::scale)), offset = floats(c.maybe(P::offset));
@@ -369,7 +364,6 @@ aclError run_quant_param(Call& c) {
     out[i] = static_cast<int64_t>(word);
   }
   write(c.tensor(Out), out);
-  return ACL_SUCCESS;
 }
 
 // (self, scale, zeroPoint, axis or enabled, quantMin, quantMax, out, mask) of torch's
@@ -393,7 +387,7 @@ aclnnStatus check_fake_quant(Call& c) {
   return ACLNN_SUCCESS;
 }
 template <bool Channel>
-aclError run_fake_quant(Call& c) {
+void run_fake_quant(Call& c) {
   using P = params::FakeQuantPerTensorAffineCachemask;
 
   const double low = static_cast<double>(c.integer(P::quantMin)),
@@ -410,7 +404,6 @@ aclError run_fake_quant(Call& c) {
                  return enabled ? static_cast<float>((kept - z) * s) : x;
                }));
   write(c.tensor(P::mask), mask);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

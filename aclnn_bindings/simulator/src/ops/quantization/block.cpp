@@ -12,7 +12,6 @@
 namespace aclsim {
 namespace {
 
-// (x, axis, roundMode, dstType, blocksize, scaleAlg, [more,] y, mxscale).
 template <int Y>
 aclnnStatus check_powers(Call& c) {
   using P = params::DynamicMxQuant;
@@ -24,12 +23,11 @@ aclnnStatus check_powers(Call& c) {
   return expect_powers(c, Y, Y + 1, along(c.tensor(P::x), c.integer(P::axis)).scales());
 }
 template <int Y>
-aclError run_powers(Call& c) {
+void run_powers(Call& c) {
   using P = params::DynamicMxQuant;
 
   write_scaled(c, Y, Y + 1, floats(c.tensor(P::x)), along(c.tensor(P::x), c.integer(P::axis)),
                c.integer(P::scaleAlg));
-  return ACL_SUCCESS;
 }
 // (x, roundMode, dstType, scaleAlg, [dstTypeMax,] y1, mxscale1, y2, mxscale2): along the last dim
 // and the one before.
@@ -48,14 +46,13 @@ aclnnStatus check_both(Call& c) {
   return ACLNN_SUCCESS;
 }
 template <int Y>
-aclError run_both(Call& c) {
+void run_both(Call& c) {
   using P = params::DynamicMxQuantWithDualAxis;
 
   const Floats x = floats(c.tensor(P::x));
   for (int i : {0, 1})
     write_scaled(c, Y + 2 * i, Y + 2 * i + 1, x, along(c.tensor(P::x), -1 - i),
                  c.integer(P::scaleAlg));
-  return ACL_SUCCESS;
 }
 // (x, mxscale, axis, dstType, y): back again.
 aclnnStatus check_back(Call& c) {
@@ -67,7 +64,7 @@ aclnnStatus check_back(Call& c) {
       expect_numel(c, P::mxscale, along(c.tensor(P::x), c.integer(P::axis)).scales()));
   return expect_same_shape(c, P::y, P::x);
 }
-aclError run_back(Call& c) {
+void run_back(Call& c) {
   using P = params::AntiMxQuant;
 
   Floats x = floats(c.tensor(P::x));
@@ -79,7 +76,6 @@ aclError run_back(Call& c) {
     x[at] *= scale[((b * a.pairs() + k / 2) * a.after + j) * 2 + k % 2];
   }
   write(c.tensor(P::y), x);
-  return ACL_SUCCESS;
 }
 // (x, groupIndex: where groups of rows end, roundMode, dstType, blocksize, [scaleAlg, max,] y,
 // scale [rows / 64 + groups, columns, 2]): blocks along rows begin anew in each group.
@@ -155,11 +151,10 @@ aclnnStatus check_squares(Call& c) {
   ACL_RETURN_IF_FAILED(expect_plain(c, P::roundModeOptional, P::scaleAlg, -1));
   return expect_squares(c, P::yOut);
 }
-aclError run_squares(Call& c) {
+void run_squares(Call& c) {
   using P = params::DynamicBlockMxQuant;
 
   write_squares(c, P::yOut, floats(c.tensor(P::x)), c.integer(P::scaleAlg));
-  return ACL_SUCCESS;
 }
 // (x, mxscale, dstType, y, scale1, scale2): from blocks of a row to squares.
 aclnnStatus check_resquared(Call& c) {
@@ -170,7 +165,7 @@ aclnnStatus check_resquared(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::mxscale, along(c.tensor(P::x), -1).scales()));
   return expect_squares(c, P::y);
 }
-aclError run_resquared(Call& c) {
+void run_resquared(Call& c) {
   using P = params::MxToBlockMxQuant;
 
   Floats x = floats(c.tensor(P::x));
@@ -181,7 +176,6 @@ aclError run_resquared(Call& c) {
     x[i] *= scale[row * a.pairs() * 2 + k];
   }
   write_squares(c, P::y, x, 0);
-  return ACL_SUCCESS;
 }
 
 // (x, groupIndex, roundMode, scaleAlg, dstType, max, y1, scale1, y2, scale2): rows by blocks along them,
@@ -231,7 +225,7 @@ aclnnStatus check_levels(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::yOut, P::x));
   return expect_powers(c, P::yOut, P::level1ScaleOut, along(c.tensor(P::x), -1).scales());
 }
-aclError run_levels(Call& c) {
+void run_levels(Call& c) {
   using P = params::DynamicDualLevelMxQuant;
 
   const Tensor& t = c.tensor(P::x);
@@ -254,7 +248,6 @@ aclError run_levels(Call& c) {
   round_to(x.data(), t.dtype, static_cast<int64_t>(x.size()));
   write(c.tensor(P::level0ScaleOut), scales);
   write_scaled(c, P::yOut, P::level1ScaleOut, x, along(t, -1));
-  return ACL_SUCCESS;
 }
 
 // (x, minScale, roundMode, dstType, rows, columns, [max,] y, scale): scale = peak / largest, at
@@ -279,7 +272,7 @@ aclnnStatus check_blocks(Call& c) {
                           ((n + c.integer(P::colBlockSize) - 1) / c.integer(P::colBlockSize)));
 }
 template <int Y>
-aclError run_blocks(Call& c) {
+void run_blocks(Call& c) {
   using P = params::DynamicBlockQuantV2;
 
   const Tensor& t = c.tensor(P::x);
@@ -306,7 +299,6 @@ aclError run_blocks(Call& c) {
   }
   write_quantized(c.maybe(Y), x);
   write(c.tensor(Y + 1), scales);
-  return ACL_SUCCESS;
 }
 
 // (x, scale, [groupList,] roundMode, dstType, y, amax): x / scale, and the peak of x.
@@ -323,7 +315,7 @@ aclnnStatus check_peak(Call& c) {
   return expect_same_shape(c, kY, P::x);
 }
 template <bool Grouped>
-aclError run_peak(Call& c) {
+void run_peak(Call& c) {
   using P = params::QuantMax;
 
   constexpr int kY = Grouped ? P::amax : P::y;
@@ -344,7 +336,6 @@ aclError run_peak(Call& c) {
   write_quantized(c.maybe(kY), x,
                   rounding_of(c.text(Grouped ? params::GroupedQuantMax::roundMode : P::roundMode)));
   write(c.tensor(kY + 1), peaks);
-  return ACL_SUCCESS;
 }
 
 // (x [k, m, n], p1 [m, m], p2 [n, n], clipRatio, ..., out, scale [k]): p1 x p2, by its peak.
@@ -369,7 +360,7 @@ aclnnStatus check_flat(Call& c) {
   return expect_quantized(c, Y, P::x);
 }
 template <int Y>
-aclError run_flat(Call& c) {
+void run_flat(Call& c) {
   using P = params::FlatQuantV2;
 
   const Tensor& t = c.tensor(P::x);
@@ -398,7 +389,6 @@ aclError run_flat(Call& c) {
   }
   write_quantized(c.maybe(Y), y);
   write(c.tensor(Y + 1), scales);
-  return ACL_SUCCESS;
 }
 
 // (x, rotation [n, n], alpha, axis, roundMode, scaleAlg, dstTypeMax, trans, y, scale): rows turned
@@ -419,7 +409,7 @@ aclnnStatus check_rotated(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::scaleOut, rows_of(x)));
   return expect_quantized(c, P::yOut, P::x);
 }
-aclError run_rotated(Call& c) {
+void run_rotated(Call& c) {
   using P = params::RotateQuant;
 
   const Floats x = floats(c.tensor(P::x)), r = floats(c.tensor(P::rotation));
@@ -436,7 +426,6 @@ aclError run_rotated(Call& c) {
       quantize_rows(y, width_of(c.tensor(P::x)), largest(c.tensor(P::yOut).dtype));
   write_quantized(c.maybe(P::yOut), q.values, rounding_of(c.text(P::roundMode)));
   write(c.tensor(P::scaleOut), q.scales);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

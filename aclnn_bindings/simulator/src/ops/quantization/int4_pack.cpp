@@ -15,11 +15,10 @@ aclnnStatus check_pack(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {P::weight, P::weightInt4Pack}));
   return expect_quantized(c, P::weightInt4Pack, P::weight);
 }
-aclError run_pack(Call& c) {
+void run_pack(Call& c) {
   using P = params::ConvertWeightToINT4Pack;
 
   write_quantized(c.maybe(P::weightInt4Pack), floats(c.tensor(P::weight)));
-  return ACL_SUCCESS;
 }
 
 }  // namespace

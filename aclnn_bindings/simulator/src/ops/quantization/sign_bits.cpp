@@ -18,7 +18,7 @@ aclnnStatus check_sign_pack(Call& c) {
   }
   return expect_numel(c, P::out, bytes);
 }
-aclError run_sign_pack(Call& c) {
+void run_sign_pack(Call& c) {
   using P = params::SignBitsPack;
 
   const Numbers x = numbers(c.tensor(P::self));
@@ -27,21 +27,19 @@ aclError run_sign_pack(Call& c) {
     if (x[i] >= 0) out[i / 8] |= int64_t{1} << (i % 8);
   }
   put(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 // (self uint8, size, dtype, out): 1 for a set bit, -1 for another.
 aclnnStatus check_unpack(Call& c) {
   using P = params::SignBitsUnpack;
   return expect_numel(c, P::out, c.tensor(P::self).numel() * 8);
 }
-aclError run_unpack(Call& c) {
+void run_unpack(Call& c) {
   using P = params::SignBitsUnpack;
 
   const Integers bytes = integers(c.tensor(P::self));
   Numbers out(bytes.size() * 8);
   for (size_t i = 0; i < out.size(); ++i) out[i] = bytes[i / 8] >> (i % 8) & 1 ? 1 : -1;
   put(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -42,8 +42,6 @@ bool is_dynamic(const Call& c, int arg) {
   return c.text(arg) && std::strncmp(c.text(arg), "dynamic", 7) == 0;
 }
 
-// (x, smoothScales, offsets, groupIndex, activateLeft, quantMode, [groupListType, dstType,] y,
-// scale).
 template <int Y>
 aclnnStatus check_swiglu(Call& c) {
   using P = params::SwiGluQuant;
@@ -60,7 +58,7 @@ aclnnStatus check_swiglu(Call& c) {
                                              : ACLNN_SUCCESS;
 }
 template <int Y>
-aclError run_swiglu(Call& c) {
+void run_swiglu(Call& c) {
   using P = params::SwiGluQuantV2;
 
   const Tensor& x = c.tensor(P::x);
@@ -84,7 +82,7 @@ aclError run_swiglu(Call& c) {
   }
   if (!moving) {
     write_quantized(c.maybe(Y), y);
-    return ACL_SUCCESS;
+    return;
   }
   const QuantizedRows q = quantize_rows(y, h, largest(c.tensor(Y).dtype));
   write_quantized(c.maybe(Y), q.values);
@@ -93,12 +91,8 @@ aclError run_swiglu(Call& c) {
   Floats factors = q.scales;
   for (float& f : factors) f = 1 / f;
   write(c.maybe(Y + 1), factors);
-  return ACL_SUCCESS;
 }
 
-// (x, weightScale, activationScale, bias, quantScale, quantOffset, groupIndex, activateLeft,
-// quantMode, [dstType, roundMode, activateDim, swigluMode, clampLimit, gluAlpha, gluBias,] y,
-// scale).
 template <int Y>
 aclnnStatus check_dequant(Call& c) {
   using P = params::DequantSwigluQuantV2;
@@ -145,7 +139,7 @@ Floats dequantised(const Call& c, const Ints& group, int64_t groups) {
   return x;
 }
 template <int Y>
-aclError run_dequant(Call& c) {
+void run_dequant(Call& c) {
   using P = params::DequantSwigluQuantV2;
 
   const Tensor& t = c.tensor(P::x);
@@ -168,15 +162,13 @@ aclError run_dequant(Call& c) {
   const Rounding rounding = Y == 16 ? rounding_of(c.text(P::roundModeOptional)) : Rounding::Even;
   if (!moving) {
     write_quantized(c.maybe(Y), y, rounding);
-    return ACL_SUCCESS;
+    return;
   }
   const QuantizedRows q = quantize_rows(y, h, largest(c.tensor(Y).dtype));
   write_quantized(c.maybe(Y), q.values, rounding);
   write(c.maybe(Y + 1), q.scales);
-  return ACL_SUCCESS;
 }
 
-// (self, scale, offset, approximate, quantMode, roundMode, dstType, y, outScale).
 aclnnStatus check_gelu(Call& c) {
   using P = params::GeluQuant;
 
@@ -191,7 +183,7 @@ aclnnStatus check_gelu(Call& c) {
     ACL_RETURN_IF_FAILED(expect_numel(c, P::outScaleOptional, rows_of(c.tensor(P::self))));
   return expect_same_shape(c, P::y, P::self);
 }
-aclError run_gelu(Call& c) {
+void run_gelu(Call& c) {
   using P = params::GeluQuant;
 
   Floats y = floats(c.tensor(P::self));
@@ -207,12 +199,11 @@ aclError run_gelu(Call& c) {
   }
   if (!moving) {
     write_quantized(c.maybe(P::y), y, rounding_of(c.text(P::roundMode)));
-    return ACL_SUCCESS;
+    return;
   }
   const QuantizedRows q = quantize_rows(y, h, largest(c.tensor(P::y).dtype));
   write_quantized(c.maybe(P::y), q.values, rounding_of(c.text(P::roundMode)));
   write(c.maybe(P::outScaleOptional), q.scales);
-  return ACL_SUCCESS;
 }
 
 // Gated units whose results share powers of two, and a group's peak. Formulas: torch_npu's tests of
@@ -255,7 +246,7 @@ aclnnStatus check_swiglu_mx(Call& c) {
   ACL_RETURN_IF_FAILED(expect_halves(c, P::x, y));
   return expect_powers(c, y, y + 1, along(out, axis).scales());
 }
-aclError run_swiglu_mx(Call& c) {
+void run_swiglu_mx(Call& c) {
   using P = params::SwigluMxQuant;
 
   const int y = named(c, "y");
@@ -264,7 +255,6 @@ aclError run_swiglu_mx(Call& c) {
   const Cut k = cut_at(c, P::x, named(c, "groupIndex"), -1);
   std::fill(v.begin() + k.live * h.pairs.h, v.end(), 0.0f);
   write_scaled(c, y, y + 1, v, along(c.tensor(y), whole(c, "axis")), whole(c, "scaleAlg"));
-  return ACL_SUCCESS;
 }
 
 // Both axes: y1 by blocks along rows, y2 by blocks along columns, within groups where there are some.
@@ -351,7 +341,7 @@ aclnnStatus check_group_quant(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {origin}));
   return expect_halves(c, P::x, origin);
 }
-aclError run_group_quant(Call& c) {
+void run_group_quant(Call& c) {
   using P = params::SwigluGroupQuant;
 
   const int y = named(c, "y"), group = named(c, "groupIndex");
@@ -373,7 +363,6 @@ aclError run_group_quant(Call& c) {
   }
   write_quantized(c.maybe(y), v);
   write(c.tensor(y + 1), scales);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -20,7 +20,6 @@ void draw(const Tensor& out, F f) {
     }
   });
 }
-// (selfRef, from, to, seed, offset).
 aclnnStatus check_uniform(Call& c) {
   using P = params::InplaceUniform;
 
@@ -28,7 +27,7 @@ aclnnStatus check_uniform(Call& c) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "from is %g, more than to, %g.", c.number(P::from),
                 c.number(P::to));
 }
-aclError run_uniform(Call& c) {
+void run_uniform(Call& c) {
   using P = params::InplaceUniform;
 
   const Philox random = stream_of(c, P::seed);
@@ -39,7 +38,6 @@ aclError run_uniform(Call& c) {
     const auto place = static_cast<uint64_t>(i);
     return from + span * (fine ? random.unit_double(place) : random.unit(place));
   });
-  return ACL_SUCCESS;
 }
 
 // Mean and deviation are numbers or tensors that broadcast to out.
@@ -67,14 +65,13 @@ aclnnStatus check_normal(Call& c) {
   return expect_shape(c, Out, shape);
 }
 template <int Mean, int Std, int Seed, int Out>
-aclError run_normal(Call& c) {
+void run_normal(Call& c) {
   const Philox random = stream_of(c, Seed);
   const Tensor& out = c.tensor(Out);
   draw(out, [&](int64_t i, const Walker& at) {
     return parameter(c, Mean, out, at) +
            parameter(c, Std, out, at) * random.normal(static_cast<uint64_t>(i));
   });
-  return ACL_SUCCESS;
 }
 
 // (selfRef, from, to, seed, offset): integers in [from, to).
@@ -86,7 +83,7 @@ aclnnStatus check_random(Call& c) {
                 static_cast<long long>(c.integer(P::from)),
                 static_cast<long long>(c.integer(P::to)));
 }
-aclError run_random(Call& c) {
+void run_random(Call& c) {
   using P = params::InplaceRandom;
 
   const Philox random = stream_of(c, P::seed);
@@ -95,10 +92,9 @@ aclError run_random(Call& c) {
   draw(c.tensor(P::selfRef), [&](int64_t i, const Walker&) {
     return static_cast<int64_t>(random.integer(static_cast<uint64_t>(i)) % span) + from;
   });
-  return ACL_SUCCESS;
 }
 // (selfRef, seed, offset): all values that the dtype holds exactly.
-aclError run_random_any(Call& c) {
+void run_random_any(Call& c) {
   using P = params::InplaceRandomWithoutFromTo;
 
   const Philox random = stream_of(c, P::seed);
@@ -110,7 +106,6 @@ aclError run_random_any(Call& c) {
   draw(self, [&](int64_t i, const Walker&) {
     return static_cast<int64_t>(random.integer(static_cast<uint64_t>(i)) >> (64 - bits));
   });
-  return ACL_SUCCESS;
 }
 
 // prob: a scalar or a tensor of the output's shape.
@@ -127,7 +122,7 @@ aclnnStatus check_bernoulli(Call& c) {
   return expect_same_shape(c, Out, P::self);
 }
 template <int Prob, int Seed, int Out>
-aclError run_bernoulli(Call& c) {
+void run_bernoulli(Call& c) {
   const Philox random = stream_of(c, Seed);
   const Arg& prob = c.args[Prob];
   const bool one = prob.kind == ArgKind::Tensor && prob.tensor->numel() == 1;
@@ -139,10 +134,8 @@ aclError run_bernoulli(Call& c) {
                          : prob.scalar->real();
     return static_cast<int64_t>(random.unit_double(static_cast<uint64_t>(i)) < p);
   });
-  return ACL_SUCCESS;
 }
 
-// (n, seed, offset, out).
 aclnnStatus check_randperm(Call& c) {
   using P = params::Randperm;
 
@@ -152,7 +145,7 @@ aclnnStatus check_randperm(Call& c) {
   c.workspace_size = static_cast<uint64_t>(c.integer(P::n) < 0 ? 0 : c.integer(P::n)) * 8;
   return expect_shape(c, P::out, shape);
 }
-aclError run_randperm(Call& c) {
+void run_randperm(Call& c) {
   using P = params::Randperm;
 
   const Philox random = stream_of(c, P::seed);
@@ -164,7 +157,6 @@ aclError run_randperm(Call& c) {
               order[random.integer(static_cast<uint64_t>(i)) % static_cast<uint64_t>(i + 1)]);
   }
   copy_tensor(c.tensor(P::out), dense(order, ACL_INT64, &n, 1));
-  return ACL_SUCCESS;
 }
 
 // (self, numsamples, replacement, seed, offset, out): rows of weights, not normalised.
@@ -234,14 +226,13 @@ aclnnStatus check_exponential(Call& c) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "lambda should be more than 0, but is %g.",
                 c.number(P::lambda));
 }
-aclError run_exponential(Call& c) {
+void run_exponential(Call& c) {
   using P = params::SimThreadExponential;
 
   const Philox random = stream_of(c, P::seed);
   draw(c.tensor(P::selfRef), [&](int64_t i, const Walker&) {
     return -std::log1p(-random.unit_double(static_cast<uint64_t>(i))) / c.number(P::lambda);
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

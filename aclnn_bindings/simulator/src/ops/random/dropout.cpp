@@ -70,7 +70,6 @@ aclnnStatus expect_probability(const Call& c, int arg) {
                 c.number(arg));
 }
 
-// (input, p, train, seed, offset, out, maskOut).
 aclnnStatus check_dropout(Call& c) {
   using P = params::Dropout;
 
@@ -78,21 +77,19 @@ aclnnStatus check_dropout(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::out, P::input));
   return c.flag(P::train) ? expect_mask(c, P::maskOut, c.tensor(P::input).numel()) : ACLNN_SUCCESS;
 }
-aclError run_dropout(Call& c) {
+void run_dropout(Call& c) {
   using P = params::Dropout;
 
   if (!c.flag(P::train)) {
     copy_tensor(c.tensor(P::out), c.tensor(P::input));
-    return ACL_SUCCESS;
+    return;
   }
   draw_mask(
       c.tensor(P::maskOut), c.tensor(P::input).numel(), c.number(P::p),
       {static_cast<uint64_t>(c.integer(P::seed)), static_cast<uint64_t>(c.integer(P::offset))});
   apply_mask(c.tensor(P::out), c.tensor(P::input), c.tensor(P::maskOut),
              kept_scale(c.number(P::p)));
-  return ACL_SUCCESS;
 }
-// (input, optionalNoiseShape, p, seed, offset, out, maskOut).
 aclnnStatus check_dropout_v3(Call& c) {
   using P = params::DropoutV3;
 
@@ -100,7 +97,7 @@ aclnnStatus check_dropout_v3(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::out, P::input));
   return expect_mask(c, P::maskOut, c.tensor(P::input).numel());
 }
-aclError run_dropout_v3(Call& c) {
+void run_dropout_v3(Call& c) {
   using P = params::DropoutV3;
 
   draw_mask(
@@ -108,7 +105,6 @@ aclError run_dropout_v3(Call& c) {
       {static_cast<uint64_t>(c.integer(P::seed)), static_cast<uint64_t>(c.integer(P::offset))});
   apply_mask(c.tensor(P::out), c.tensor(P::input), c.tensor(P::maskOut),
              kept_scale(c.number(P::p)));
-  return ACL_SUCCESS;
 }
 // (self, mask, number, out): the number is the probability of a drop, or the scale itself.
 template <bool Probability>
@@ -120,14 +116,12 @@ aclnnStatus check_apply(Call& c) {
   return expect_same_shape(c, P::out, P::gradOutput);
 }
 template <bool Probability>
-aclError run_apply(Call& c) {
+void run_apply(Call& c) {
   using P = params::DropoutBackward;
 
   const double scale = Probability ? kept_scale(c.number(P::scale)) : c.number(P::scale);
   apply_mask(c.tensor(P::out), c.tensor(P::gradOutput), c.tensor(P::mask), scale);
-  return ACL_SUCCESS;
 }
-// (shape, prob, seed, offset, [probDataType,] out).
 template <int Out>
 aclnnStatus check_mask(Call& c) {
   using P = params::DropoutGenMask;
@@ -144,13 +138,12 @@ aclnnStatus check_mask(Call& c) {
   return expect_mask(c, Out, n);
 }
 template <int Out>
-aclError run_mask(Call& c) {
+void run_mask(Call& c) {
   using P = params::DropoutGenMask;
 
   int64_t n = 1;
   for (int64_t d : c.ints(P::shape)) n *= d;
   draw_mask(c.tensor(Out), n, c.number(P::prob), stream_of(c, P::seed));
-  return ACL_SUCCESS;
 }
 
 }  // namespace

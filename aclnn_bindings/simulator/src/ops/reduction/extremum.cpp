@@ -35,14 +35,13 @@ void extremum_row(const C* x, int64_t n, C* best, int64_t* at) {
   best[0] = x[i];
   at[0] = i;
 }
-// (self, dim, keepdim, out, indices).
 aclnnStatus check_extremum_dim(Call& c) {
   using P = params::MaxDim;
 
   return check_selection(c, P::self, P::dim, P::keepdim, P::out, P::indices);
 }
 template <bool Max>
-aclError run_extremum_dim(Call& c) {
+void run_extremum_dim(Call& c) {
   using P = params::MaxDim;
 
   const Tensor& self = c.tensor(P::self);
@@ -50,7 +49,6 @@ aclError run_extremum_dim(Call& c) {
   const Tensor indices = with_axis(c.tensor(P::indices), axis_of(c), self);
   sort_rows(self, &values, &indices, axis_of(c),
             [](auto* x, int64_t n, auto* best, int64_t* at) { extremum_row<Max>(x, n, best, at); });
-  return ACL_SUCCESS;
 }
 // (self, dim, keepdim, out). Clients flatten first for "over everything".
 aclnnStatus check_arg_extremum(Call& c) {
@@ -64,14 +62,13 @@ aclnnStatus check_arg_extremum(Call& c) {
   return expect_one(c, P::out, c.flag(P::keepdim), P::self);
 }
 template <bool Max>
-aclError run_arg_extremum(Call& c) {
+void run_arg_extremum(Call& c) {
   using P = params::ArgMax;
 
   const Tensor& self = c.tensor(P::self);
   const Tensor indices = with_axis(c.tensor(P::out), axis_of(c), self);
   sort_rows(self, nullptr, &indices, axis_of(c),
             [](auto* x, int64_t n, auto* best, int64_t* at) { extremum_row<Max>(x, n, best, at); });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

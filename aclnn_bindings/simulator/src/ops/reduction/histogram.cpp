@@ -21,7 +21,7 @@ aclnnStatus check_histc(Call& c) {
   }
   return expect_shape(c, P::out, shape);
 }
-aclError run_histc(Call& c) {
+void run_histc(Call& c) {
   using P = params::Histc;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
@@ -43,7 +43,6 @@ aclError run_histc(Call& c) {
     ++counts[static_cast<size_t>(std::min(k, bins - 1))];
   }
   copy_tensor(out, dense(counts.data(), ACL_DOUBLE, &bins, 1));
-  return ACL_SUCCESS;
 }
 
 // (self, weights, minlength, out): out is as long as its largest value needs, at least minlength.

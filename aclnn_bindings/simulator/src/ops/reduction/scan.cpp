@@ -105,19 +105,16 @@ void scan(const Tensor& out, const Tensor& self, const Plan& p, bool exclusive, 
 }
 
 template <class Fn, int Out>
-aclError run_scan(Call& c) {
+void run_scan(Call& c) {
   using P = params::Cumprod;
 
   scan<Fn>(c.tensor(Out), c.tensor(P::input), c.get<Plan>(), false, false);
-  return ACL_SUCCESS;
 }
-// (self, dim, exclusive, reverse, out).
-aclError run_cumsum_v2(Call& c) {
+void run_cumsum_v2(Call& c) {
   using P = params::CumsumV2;
 
   scan<RunningSum>(c.tensor(P::out), c.tensor(P::self), c.get<Plan>(), c.flag(P::exclusive),
                    c.flag(P::reverse));
-  return ACL_SUCCESS;
 }
 
 // (self, dim, valuesOut, indicesOut): the latest index among equals, NaN from its place on.
@@ -159,12 +156,12 @@ void extrema_lines(const Tensor& self, const Tensor& values, const Tensor& indic
   });
 }
 template <bool Max>
-aclError run_extrema(Call& c) {
+void run_extrema(Call& c) {
   using P = params::Cummax;
 
   const Tensor &self = c.tensor(P::self), &values = c.tensor(P::valuesOut),
                &indices = c.tensor(P::indicesOut);
-  if (self.numel() == 0) return ACL_SUCCESS;
+  if (self.numel() == 0) return;
   const Plan& p = c.get<Plan>();
   const int64_t n = axis_size(self, p.axis);
   const Rows rows({&self, &values, &indices}, p.axis);
@@ -188,7 +185,6 @@ aclError run_extrema(Call& c) {
       store(at.get(), indices.data, indices.dtype, offsets[2], axis_stride(indices, p.axis), n);
     });
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

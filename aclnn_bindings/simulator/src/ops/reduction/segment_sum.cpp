@@ -18,7 +18,7 @@ aclnnStatus check_segsum(Call& c) {
   using P = params::ExpSegsum;
   return expect_segments(c, P::self, P::out);
 }
-aclError run_segsum(Call& c) {
+void run_segsum(Call& c) {
   using P = params::ExpSegsum;
 
   const int64_t n = tail_numel(c.tensor(P::self), 1);
@@ -32,7 +32,6 @@ aclError run_segsum(Call& c) {
     }
   }
   put(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
 // (gradOutput, gradSelf (the result), gradInput).
 aclnnStatus check_segsum_grad(Call& c) {
@@ -41,7 +40,7 @@ aclnnStatus check_segsum_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, P::gradSelf, P::gradOutput));
   return expect_segments(c, P::gradInput, P::gradOutput);
 }
-aclError run_segsum_grad(Call& c) {
+void run_segsum_grad(Call& c) {
   using P = params::ExpSegsumBackward;
 
   const int64_t n = tail_numel(c.tensor(P::gradInput), 1);
@@ -55,7 +54,6 @@ aclError run_segsum_grad(Call& c) {
     }
   }
   put(c.tensor(P::gradInput), x);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

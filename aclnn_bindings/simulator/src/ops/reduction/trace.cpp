@@ -16,7 +16,7 @@ aclnnStatus check_trace(Call& c) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims.");
   return expect_shape(c, P::out, Shape{});
 }
-aclError run_trace(Call& c) {
+void run_trace(Call& c) {
   using P = params::Trace;
 
   const Tensor v = diagonal_of(c.tensor(P::self), 0);
@@ -29,7 +29,6 @@ aclError run_trace(Call& c) {
     }
     store_one(sum, out.data, out.dtype, out.offset);
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ aclnnStatus check_post(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::hPost, tokens * n));
   return expect_same_shape(c, P::out, P::x);
 }
-aclError run_post(Call& c) {
+void run_post(Call& c) {
   using P = params::MhcPost;
 
   const Tensor& t = c.tensor(P::x);
@@ -43,9 +43,7 @@ aclError run_post(Call& c) {
     out[at] = static_cast<float>(sum);
   }
   write(c.tensor(P::out), out);
-  return ACL_SUCCESS;
 }
-// (gradOutput, x, hRes, hOut, hPost, gradX, gradHRes, gradHOut, gradHPost).
 aclnnStatus check_post_grad(Call& c) {
   using P = params::MhcPostBackward;
 
@@ -60,7 +58,7 @@ aclnnStatus check_post_grad(Call& c) {
              ? expect_numel(c, P::hPost, rows_of(x))
              : expect_numel(c, P::hRes, rows_of(x) * n);
 }
-aclError run_post_grad(Call& c) {
+void run_post_grad(Call& c) {
   using P = params::MhcPostBackward;
 
   const Tensor& t = c.tensor(P::x);
@@ -81,9 +79,7 @@ aclError run_post_grad(Call& c) {
   }
   write(c.tensor(P::gradX), dx), write(c.tensor(P::gradHRes), dres),
       write(c.tensor(P::gradHOut), dh), write(c.tensor(P::gradHPost), dpost);
-  return ACL_SUCCESS;
 }
-// (x, phi, alpha, bias, gamma, normEps, hcEps, hIn, hPost, hRes, invRms, hMix, hPre).
 aclnnStatus check_pre(Call& c) {
   using P = params::MhcPre;
 
@@ -101,7 +97,7 @@ aclnnStatus check_pre(Call& c) {
   ACL_RETURN_IF_FAILED(expect_numel(c, P::hPost, tokens * n));
   return expect_numel(c, P::hIn, tokens * width_of(x));
 }
-aclError run_pre(Call& c) {
+void run_pre(Call& c) {
   using P = params::MhcPre;
 
   const Tensor& t = c.tensor(P::x);
@@ -136,7 +132,6 @@ aclError run_pre(Call& c) {
   write(c.tensor(P::hIn), in), write(c.tensor(P::hPost), post), write(at_or_null(c, P::hRes), res);
   write(at_or_null(c, P::invRmsOptional), inv), write(at_or_null(c, P::hMixOptional), mix),
       write(at_or_null(c, P::hPreOptional), pre);
-  return ACL_SUCCESS;
 }
 // (x, eps, numIters, output, normOut [2 iters, n, n, tokens], sumOut [2 iters, n, tokens]).
 aclnnStatus check_sinkhorn(Call& c) {
@@ -160,7 +155,7 @@ void scale_lines(Doubles& y, int64_t n, bool rows, double eps, Doubles& sums) {
   for (int64_t i = 0; i < n * n; ++i) sums[rows ? i / n : i % n] += y[i];
   for (int64_t i = 0; i < n * n; ++i) y[i] /= sums[rows ? i / n : i % n];
 }
-aclError run_sinkhorn(Call& c) {
+void run_sinkhorn(Call& c) {
   using P = params::MhcSinkhorn;
 
   const Tensor& t = c.tensor(P::x);
@@ -193,7 +188,6 @@ aclError run_sinkhorn(Call& c) {
   }
   write(c.tensor(P::output), out), write(at_or_null(c, P::normOut), norms),
       write(at_or_null(c, P::sumOut), all);
-  return ACL_SUCCESS;
 }
 // (gradOutput, normOut, sumOut, out): back through the divisions, then through softmax.
 aclnnStatus check_sinkhorn_grad(Call& c) {
@@ -207,7 +201,7 @@ aclnnStatus check_sinkhorn_grad(Call& c) {
       expect_numel(c, P::sumOut, c.tensor(P::normOut).numel() / width_of(c.tensor(P::gradOutput))));
   return expect_same_shape(c, P::out, P::gradOutput);
 }
-aclError run_sinkhorn_grad(Call& c) {
+void run_sinkhorn_grad(Call& c) {
   using P = params::MhcSinkhornBackward;
 
   const Tensor& t = c.tensor(P::gradOutput);
@@ -242,7 +236,6 @@ aclError run_sinkhorn_grad(Call& c) {
     }
   }
   write(c.tensor(P::out), dx);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

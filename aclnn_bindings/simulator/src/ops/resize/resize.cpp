@@ -41,7 +41,7 @@ Between between(int64_t o, int64_t in, int64_t out, bool nearest) {
   const auto low = std::min(in - 1, static_cast<int64_t>(at));
   return {low, std::min(in - 1, low + 1), at - static_cast<double>(low)};
 }
-aclError run_resize(Call& c) {
+void run_resize(Call& c) {
   using P = params::Resize;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
@@ -58,7 +58,6 @@ aclError run_resize(Call& c) {
     y[i] = line(r.low) * (1 - r.share) + line(r.high) * r.share;
   }
   put(out, y);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -47,8 +47,6 @@ void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, boo
   }
 }
 
-// (input, params, hx, batchSizes, hasBias, numLayers, dropout, train, bidirection, batchFirst,
-// output, hy, rOut, zOut, nOut, hnOut, hOut).
 aclnnStatus check_gru(Call& c) {
   using P = params::GRU;
 
@@ -63,7 +61,7 @@ aclnnStatus check_gru(Call& c) {
   }
   return expect_lists(c, n, P::rOut, 5);
 }
-aclError run_gru(Call& c) {
+void run_gru(Call& c) {
   using P = params::GRU;
 
   const Net& n = c.get<Net>();
@@ -86,7 +84,6 @@ aclError run_gru(Call& c) {
   Tensor out = steps_first(c.tensor(P::output), n.batch_first);
   write(&out, x);
   write(&c.tensor(P::hy), h);
-  return ACL_SUCCESS;
 }
 
 // Gradients of the gates as the input sees them and as the hidden state does.
@@ -124,8 +121,6 @@ GateGrads gate_grads(const Net& n, const Floats* w, const Floats (&kept)[5], con
   return out;
 }
 
-// (input, params, hx, dy, dh, r, z, n, hn, h, batchSizes, hasBias, numLayers, bidirection,
-// batchFirst, dx, dhPrev, dparams).
 aclnnStatus check_gru_grad(Call& c) {
   using P = params::GRUBackward;
 
@@ -166,7 +161,7 @@ void write_weights(const Call& c, const Net& n, int64_t k, int64_t wide, const F
   for (int64_t q = 0; q < n.per_cell(); ++q)
     write(c.tensors(P::dparamsOut)[k * n.per_cell() + q], grads[q]);
 }
-aclError run_gru_grad(Call& c) {
+void run_gru_grad(Call& c) {
   using P = params::GRUBackward;
 
   const Net& n = c.get<Net>();
@@ -196,7 +191,6 @@ aclError run_gru_grad(Call& c) {
   Tensor out = steps_first(c.tensor(P::dxOut), n.batch_first);
   write(&out, dy);
   write(c.maybe(P::dhPrevOut), dh);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -56,8 +56,6 @@ void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, boo
   }
 }
 
-// (input, params, hx, batchSizes, hasBias, numLayers, dropout, train, bidirectional, batchFirst,
-// output, hy, cy, iOut, jOut, fOut, oOut, hOut, cOut, tanhCOut).
 aclnnStatus check_lstm(Call& c) {
   using P = params::LSTM;
 
@@ -74,7 +72,7 @@ aclnnStatus check_lstm(Call& c) {
   }
   return c.flag(P::train) ? expect_lists(c, n, P::iOut, 7) : ACLNN_SUCCESS;
 }
-aclError run_lstm(Call& c) {
+void run_lstm(Call& c) {
   using P = params::LSTM;
 
   const Net& n = c.get<Net>();
@@ -102,7 +100,6 @@ aclError run_lstm(Call& c) {
   write(&out, x);
   write(&c.tensor(P::hy), h);
   write(&c.tensor(P::cy), cell);
-  return ACL_SUCCESS;
 }
 
 // The way back through one direction of one layer. dx is added to.
@@ -151,8 +148,6 @@ void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&ke
               matrix(w[0].data(), gates, wide), true);
 }
 
-// (input, hx, params, dy, dh, dc, i, g, f, o, h, c, tanhc, batchSizes, hasBias, numLayers, dropout,
-// train, bidirectional, batchFirst, outputMask, dx, dhPrev, dcPrev, dparams).
 aclnnStatus check_lstm_grad(Call& c) {
   using P = params::LstmBackward;
 
@@ -173,7 +168,7 @@ aclnnStatus check_lstm_grad(Call& c) {
   if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The gradients' shapes don't fit the layers.");
   return expect_same_shape(c, P::dxOut, P::input);
 }
-aclError run_lstm_grad(Call& c) {
+void run_lstm_grad(Call& c) {
   using P = params::LstmBackward;
 
   const Net& n = c.get<Net>();
@@ -207,7 +202,6 @@ aclError run_lstm_grad(Call& c) {
   write(&out, dy);
   write(c.maybe(P::dhPrevOut), dh);
   write(c.maybe(P::dcPrevOut), dc);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ aclnnStatus check_cell(Call& c) {
     ACL_RETURN_IF_FAILED(expect_dims(c, i, {4 * hidden}));
   return expect_all_shaped_like(c, P::cx, {P::hyOut, P::cyOut});
 }
-aclError run_cell(Call& c) {
+void run_cell(Call& c) {
   using P = params::ThnnFusedLstmCell;
 
   const int64_t hidden = c.tensor(P::cx).dims[1];
@@ -42,9 +42,7 @@ aclError run_cell(Call& c) {
   put(c.tensor(P::hyOut), out);
   put(c.tensor(P::cyOut), cell);
   put(c.tensor(P::storageOut), gates);
-  return ACL_SUCCESS;
 }
-// (gradHy, gradC, cx, cy, storage, hasBias, gradGates, gradCx, gradBias).
 aclnnStatus check_cell_grad(Call& c) {
   using P = params::ThnnFusedLstmCellBackward;
 
@@ -56,7 +54,7 @@ aclnnStatus check_cell_grad(Call& c) {
   return expect_all_shaped_like(c, P::cx,
                                 {P::gradHyOptional, P::gradCOptional, P::cy, P::gradCxOut});
 }
-aclError run_cell_grad(Call& c) {
+void run_cell_grad(Call& c) {
   using P = params::ThnnFusedLstmCellBackward;
 
   const int64_t hidden = c.tensor(P::cx).dims[1], n = c.tensor(P::cx).numel();
@@ -80,7 +78,6 @@ aclError run_cell_grad(Call& c) {
   put(c.tensor(P::gradGatesOut), gates);
   put(c.tensor(P::gradCxOut), before);
   if (c.flag(P::hasBias)) put(c.maybe(P::gradBiasOut), bias);
-  return ACL_SUCCESS;
 }
 
 // (x, initH, initC, wIh, wHh, bIh, bHh, wIhReverse, wHhReverse, bIhReverse, bHhReverse, [batchSize,]

@@ -34,7 +34,6 @@ aclnnStatus expect_partial_angles(const Call& c, int x, int cos, int64_t mode) {
   return ACLNN_SUCCESS;
 }
 
-// (x, cos, sin, out).
 aclnnStatus check_interleave(Call& c) {
   using P = params::InterleaveRope;
 
@@ -51,12 +50,11 @@ Floats turned(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t mod
     turn_row(t, &v[at], &a[at], &b[at], &out[at]);
   return out;
 }
-aclError run_interleave(Call& c) {
+void run_interleave(Call& c) {
   using P = params::InterleaveRope;
 
   write(c.tensor(P::out),
         turned(c.tensor(P::x), c.tensor(P::cos), c.tensor(P::sin), kInterleaveHalf));
-  return ACL_SUCCESS;
 }
 // dx of the rotation: each output passes to the two elements that it reads.
 Floats turned_back(const Floats& dy, const Floats& cos, const Floats& sin, int64_t mode,
@@ -83,7 +81,6 @@ Floats folded(const Floats& v, const Tensor& t, const Tensor& like) {
   for (size_t i = 0; i < v.size(); ++i, w.next()) sums[w.offset(strides)] += v[i];
   return Floats(sums.begin(), sums.end());
 }
-// (dy, cos, sin, x, mode, dx, dcos, dsin).
 aclnnStatus check_grad(Call& c) {
   using P = params::RotaryPositionEmbeddingGrad;
 
@@ -96,7 +93,7 @@ aclnnStatus check_grad(Call& c) {
   }
   return expect_same_shape(c, P::dxOut, P::dy);
 }
-aclError run_grad(Call& c) {
+void run_grad(Call& c) {
   using P = params::RotaryPositionEmbeddingGrad;
 
   const Tensor& t = c.tensor(P::dy);
@@ -104,7 +101,7 @@ aclError run_grad(Call& c) {
   const int64_t n = width_of(t), mode = c.integer(P::mode);
   write(c.tensor(P::dxOut),
         turned_back(dy, spread(c.tensor(P::cos), t), spread(c.tensor(P::sin), t), mode, n));
-  if (!at_or_null(c, P::xOptional)) return ACL_SUCCESS;
+  if (!at_or_null(c, P::xOptional)) return;
   const Floats x = floats(c.tensor(P::xOptional));
   const Turn turn = turn_of(mode, n);
   Floats by_cos(dy.size()), by_sin(dy.size());
@@ -115,7 +112,6 @@ aclError run_grad(Call& c) {
   }
   write(c.tensor(P::dcosOut), folded(by_cos, c.tensor(P::dcosOut), t)),
       write(c.tensor(P::dsinOut), folded(by_sin, c.tensor(P::dsinOut), t));
-  return ACL_SUCCESS;
 }
 // (xRef, cos, sin, mode, [begin, end)): a slice of the last dim, in place, forward or back.
 Tensor slice_of(const Call& c) {
@@ -149,7 +145,7 @@ aclnnStatus check_partial(Call& c) {
   return ACLNN_SUCCESS;
 }
 template <bool Back>
-aclError run_partial(Call& c) {
+void run_partial(Call& c) {
   using P = params::InplacePartialRotaryMul;
 
   const Tensor t = slice_of(c);
@@ -159,7 +155,6 @@ aclError run_partial(Call& c) {
   } else {
     write(t, turned(t, c.tensor(P::cos), c.tensor(P::sin), c.integer(P::rotary_mode)));
   }
-  return ACL_SUCCESS;
 }
 
 // (positions, query, key, cosSinCache, mropeSection, headSize, isNeoxStyle, [cacheMode,] queryOut,

@@ -97,7 +97,6 @@ void rotate_apart(const Tensor& out, const Tensor& x, const Tensor& cos, const T
   rotate(out, copy, cos, sin, mode);
 }
 
-// (x, cos, sin, mode, [rotate,] out).
 template <int Out>
 aclnnStatus check_rope(Call& c) {
   using P = params::RotaryPositionEmbedding;
@@ -106,12 +105,11 @@ aclnnStatus check_rope(Call& c) {
   return expect_same_shape(c, Out, P::x);
 }
 template <int Out>
-aclError run_rope(Call& c) {
+void run_rope(Call& c) {
   using P = params::RotaryPositionEmbedding;
 
   rotate_apart(c.tensor(Out), c.tensor(P::x), c.tensor(P::cos), c.tensor(P::sin),
                c.integer(P::mode));
-  return ACL_SUCCESS;
 }
 
 // (queryRef, keyRef, cos, sin, layout[, rotaryMode]): in place.
@@ -130,12 +128,11 @@ aclnnStatus check_apply(Call& c) {
     ACL_RETURN_IF_FAILED(expect_angles(c, i, P::cos, text_mode(c)));
   return ACLNN_SUCCESS;
 }
-aclError run_apply(Call& c) {
+void run_apply(Call& c) {
   using P = params::ApplyRotaryPosEmb;
 
   for (int i : {P::queryRef, P::keyRef})
     rotate_apart(c.tensor(i), c.tensor(i), c.tensor(P::cos), c.tensor(P::sin), text_mode(c));
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void keep_nucleus(float* x, const Ints& order, float p) {
     if (sum <= 1 - p) x[order[i]] = -INFINITY;
   }
 }
-aclError run_top_k_top_p(Call& c) {
+void run_top_k_top_p(Call& c) {
   using P = params::ApplyTopKTopP;
 
   Floats x = floats(c.tensor(P::logits));
@@ -44,7 +44,6 @@ aclError run_top_k_top_p(Call& c) {
     keep_nucleus(row, order, p[r]);
   }
   write(c.tensor(P::out), x);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ void choose(const float* x, int64_t n, const Row& r, int64_t most, Ints& at, Dou
   }
   at.resize(to), share.resize(to);
 }
-aclError run_sample(Call& c) {
+void run_sample(Call& c) {
   using P = params::TopKTopPSample;
 
   const Tensor& t = c.tensor(P::logits);
@@ -112,7 +112,6 @@ aclError run_sample(Call& c) {
     write(part(c, "logitsIdx"), order);
     write(part(c, "logitsSortMasked"), masked);
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

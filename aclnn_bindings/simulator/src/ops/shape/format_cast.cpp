@@ -32,20 +32,19 @@ aclnnStatus check_format(Call& c) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "dst %s does not hold src %s.", shape_text(to),
                 shape_text(from));
 }
-aclError run_format(Call& c) {
+void run_format(Call& c) {
   using P = params::NpuFormatCast;
 
   const Tensor &from = c.tensor(P::srcTensor), &to = c.tensor(P::dstTensor);
   if (!holds_tiles(from) && !holds_tiles(to)) {
     copy_tensor(to, from);
-    return ACL_SUCCESS;
+    return;
   }
   if (holds_tiles(to)) {
     write_tiles(to, matrices_of(from, false, false));
-    return ACL_SUCCESS;
+    return;
   }
   write(to, matrices_of(from, false, false, to.dims[to.rank - 2], width_of(to)).v);
-  return ACL_SUCCESS;
 }
 
 constexpr const char* kSizes = "aclnnNpuFormatCastCalculateSizeAndFormat";

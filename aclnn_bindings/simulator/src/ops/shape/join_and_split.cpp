@@ -49,7 +49,7 @@ aclnnStatus check_cat(Call& c) {
   }
   return expect_shape(c, P::out, shape);
 }
-aclError run_cat(Call& c) {
+void run_cat(Call& c) {
   using P = params::Cat;
 
   const Tensor& out = c.tensor(P::out);
@@ -60,7 +60,6 @@ aclError run_cat(Call& c) {
     copy_tensor(part(out, axis_of(c), at, size), *t);
     at += size;
   }
-  return ACL_SUCCESS;
 }
 
 // (tensors, dim, out): along a new axis.
@@ -83,18 +82,17 @@ aclnnStatus check_stack(Call& c) {
   }
   return expect_shape(c, P::out, shape);
 }
-aclError run_stack(Call& c) {
+void run_stack(Call& c) {
   using P = params::Stack;
 
   int64_t at = 0;
   for (const Tensor* t : c.tensors(P::tensors)) {
     copy_tensor(part(c.tensor(P::out), axis_of(c), at++, 1), unsqueezed(*t, axis_of(c)));
   }
-  return ACL_SUCCESS;
 }
 
 // Members of the list argument `out` take consecutive parts of self along the axis.
-aclError run_split(Call& c, int out) {
+void run_split(Call& c, int out) {
   using P = params::SplitTensor;
 
   int64_t at = 0;
@@ -103,7 +101,6 @@ aclError run_split(Call& c, int out) {
     copy_tensor(*t, part(c.tensor(P::self), axis_of(c), at, size));
     at += size;
   }
-  return ACL_SUCCESS;
 }
 aclnnStatus expect_part(const Call& c, int out, int64_t i, int64_t size) {
   using P = params::SplitTensor;
@@ -141,7 +138,7 @@ aclnnStatus check_split(Call& c) {
   return c.fail(ACLNN_ERR_PARAM_INVALID, "The sizes sum to %lld, self has %lld along dim.",
                 static_cast<long long>(sum), static_cast<long long>(whole));
 }
-aclError run_split_row(Call& c) {
+void run_split_row(Call& c) {
   using P = params::SplitTensor;
   return run_split(c, P::out);
 }
@@ -165,11 +162,11 @@ aclnnStatus check_repeat(Call& c) {
   }
   return expect_shape(c, P::out, shape);
 }
-aclError run_repeat(Call& c) {
+void run_repeat(Call& c) {
   using P = params::Repeat;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
-  if (out.numel() == 0) return ACL_SUCCESS;
+  if (out.numel() == 0) return;
   const Span<const int64_t> repeats = c.ints(P::repeats);
   const int rank = out.rank;
   Tensor tile = out;
@@ -187,10 +184,8 @@ aclError run_repeat(Call& c) {
     to.offset += at.offset(steps);
     copy_tensor(to, from);
   }
-  return ACL_SUCCESS;
 }
 
-// (self, dims, out).
 aclnnStatus check_permute(Call& c) {
   using P = params::Permute;
 
@@ -215,13 +210,12 @@ aclnnStatus check_permute(Call& c) {
   }
   return expect_shape(c, P::out, shape);
 }
-aclError run_permute(Call& c) {
+void run_permute(Call& c) {
   using P = params::Permute;
 
   Tensor v = c.get<Tensor>();
   v.data = c.tensor(P::self).data;
   copy_tensor(c.tensor(P::out), v);
-  return ACL_SUCCESS;
 }
 
 // (self, axis, out): [prod before, prod from].
@@ -240,7 +234,7 @@ aclnnStatus check_flatten(Call& c) {
   for (int i = 0; i < self.rank; ++i) shape.dims[i >= axis] *= self.dims[i];
   return expect_shape(c, P::out, shape);
 }
-aclError run_flatten(Call& c) {
+void run_flatten(Call& c) {
   using P = params::Flatten;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
@@ -248,7 +242,7 @@ aclError run_flatten(Call& c) {
   to.offset = out.offset;
   if (out.contiguous()) {
     copy_tensor(to, self);
-    return ACL_SUCCESS;
+    return;
   }
   // A strided output: element by element in row-major order of both.
   const size_t bytes = dtype_size(self.dtype);
@@ -258,7 +252,6 @@ aclError run_flatten(Call& c) {
                 static_cast<char*>(self.data) + (self.offset + a.offset(self.strides)) * bytes,
                 bytes);
   }
-  return ACL_SUCCESS;
 }
 
 // (self, dims, out): mirrored, as a view with negative strides.
@@ -273,18 +266,17 @@ aclnnStatus check_flip(Call& c) {
   }
   return expect_same_shape(c, P::out, P::self);
 }
-aclError run_flip(Call& c) {
+void run_flip(Call& c) {
   using P = params::Flip;
 
   Tensor v = c.tensor(P::self);
-  if (v.numel() == 0) return ACL_SUCCESS;
+  if (v.numel() == 0) return;
   for (int i = 0; i < v.rank; ++i) {
     if (!(c.get<uint32_t>() >> i & 1)) continue;
     v.offset += (v.dims[i] - 1) * v.strides[i];
     v.strides[i] = -v.strides[i];
   }
   copy_tensor(c.tensor(P::out), v);
-  return ACL_SUCCESS;
 }
 
 // (x, shifts, dims, out); without dims the elements roll as one row.
@@ -314,15 +306,15 @@ void roll_axes(const Tensor& out, const Tensor& self, const int64_t* shift, int 
   roll_axes(part(out, axis, by, n - by), part(self, axis, 0, n - by), shift, axis + 1);
   if (by) roll_axes(part(out, axis, 0, by), part(self, axis, n - by, by), shift, axis + 1);
 }
-aclError run_roll(Call& c) {
+void run_roll(Call& c) {
   using P = params::Roll;
 
   const Tensor &self = c.tensor(P::x), &out = c.tensor(P::out);
   const int64_t n = self.numel();
-  if (n == 0) return ACL_SUCCESS;
+  if (n == 0) return;
   if (self.rank == 0) {
     copy_tensor(out, self);
-    return ACL_SUCCESS;
+    return;
   }
   int64_t shift[kMaxRank] = {};
   if (c.ints(P::dims).size) {
@@ -331,7 +323,7 @@ aclError run_roll(Call& c) {
     }
     // Parts nest, so each axis' size is read from `out` before it is cut.
     roll_axes(out, self, shift, 0);
-    return ACL_SUCCESS;
+    return;
   }
   char* space = static_cast<char*>(c.workspace);
   char* rolled = space + n * dtype_size(self.dtype);
@@ -339,7 +331,6 @@ aclError run_roll(Call& c) {
   shift[0] = c.ints(P::shifts)[0];
   roll_axes(dense(rolled, self.dtype, &n, 1), dense(space, self.dtype, &n, 1), shift, 0);
   copy_tensor(out, dense(rolled, self.dtype, self.dims, self.rank));
-  return ACL_SUCCESS;
 }
 
 }  // namespace

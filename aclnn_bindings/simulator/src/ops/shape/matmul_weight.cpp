@@ -13,7 +13,7 @@ aclnnStatus check_private(Call& c) {
   using P = params::TransMatmulWeight;
   return expect_given(c, {P::mmWeightRef});
 }
-aclError run_private(Call&) { return ACL_SUCCESS; }
+void run_private(Call&) { return; }
 
 }  // namespace
 }  // namespace aclsim

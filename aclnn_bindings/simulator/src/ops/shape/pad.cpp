@@ -24,7 +24,6 @@ aclnnStatus padded_shape(const Call& c, int self, int pads, Shape& shape) {
   return ACLNN_SUCCESS;
 }
 
-// (self, pad, value, out).
 aclnnStatus check_constant(Call& c) {
   using P = params::ConstantPadNd;
 
@@ -33,7 +32,7 @@ aclnnStatus check_constant(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
   return expect_shape(c, P::out, shape);
 }
-aclError run_constant(Call& c) {
+void run_constant(Call& c) {
   using P = params::ConstantPadNd;
 
   Tensor from = c.tensor(P::self), to = c.tensor(P::out);
@@ -48,7 +47,6 @@ aclError run_constant(Call& c) {
     from.dims[d] = to.dims[d] = std::max<int64_t>(0, end - begin);
   }
   copy_tensor(to, from);
-  return ACL_SUCCESS;
 }
 
 enum class Mode { Reflect, Replicate, Wrap };
@@ -99,7 +97,6 @@ struct Places {
   }
 };
 
-// (self, padding, out).
 template <Mode mode, int Dims>
 aclnnStatus check_pad(Call& c) {
   using P = params::CircularPad2d;
@@ -111,11 +108,11 @@ aclnnStatus check_pad(Call& c) {
   return expect_shape(c, P::out, shape);
 }
 template <Mode mode>
-aclError run_pad(Call& c) {
+void run_pad(Call& c) {
   using P = params::CircularPad2d;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
-  if (out.numel() == 0) return ACL_SUCCESS;
+  if (out.numel() == 0) return;
   const Places places(mode, out, self, c.ints(P::padding));
   with_width(dtype_size(out.dtype), [&](auto width) {
     using T = decltype(width);
@@ -127,7 +124,6 @@ aclError run_pad(Call& c) {
         to[w.offset(out.strides)] = from[places.of(w)];
     });
   });
-  return ACL_SUCCESS;
 }
 
 // (gradOutput, self, padding, gradInput): summed in a dense copy in the compute type.
@@ -143,11 +139,11 @@ aclnnStatus check_pad_grad(Call& c) {
   return expect_same_shape(c, P::gradInput, P::self);
 }
 template <Mode mode>
-aclError run_pad_grad(Call& c) {
+void run_pad_grad(Call& c) {
   using P = params::CircularPad2dBackward;
 
   const Tensor &grad = c.tensor(P::gradOutput), &out = c.tensor(P::gradInput);
-  if (out.numel() == 0) return ACL_SUCCESS;
+  if (out.numel() == 0) return;
   with_number(grad.dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
     C* sums = static_cast<C*>(c.workspace);
@@ -161,7 +157,6 @@ aclError run_pad_grad(Call& c) {
     }
     copy_tensor(out, sum);
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -65,11 +65,10 @@ aclnnStatus check_slice(Call& c) {
   set_axis(s, self, axis, c.integer(P::start), c.integer(P::end), c.integer(P::step));
   return expect_shape(c, P::out, s.size);
 }
-aclError run_slice(Call& c) {
+void run_slice(Call& c) {
   using P = params::Slice;
 
   copy_tensor(c.tensor(P::out), sliced(c.tensor(P::self), c.get<Steps>()));
-  return ACL_SUCCESS;
 }
 
 // begins, ends, steps and optional axes as int arrays from argument `first` on.
@@ -110,11 +109,10 @@ aclnnStatus check_assign(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::inputValue, P::varRef));
   return expect_shape(c, P::inputValue, c.get<Steps>().size);
 }
-aclError run_assign(Call& c) {
+void run_assign(Call& c) {
   using P = params::StridedSliceAssignV2;
 
   copy_tensor(sliced(c.tensor(P::varRef), c.get<Steps>()), c.tensor(P::inputValue));
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -30,7 +30,6 @@ aclnnStatus bad_slice(const Call& c) {
                 "begin, end and strides don't fit self, whose shape is %s.",
                 shape_text(c.tensor(P::self)));
 }
-// (self, begin, end, strides, beginMask, endMask, ellipsisMask, newAxisMask, shrinkAxisMask, out).
 aclnnStatus slice_strided(const Call& c, Sliced& s) {
   using P = params::StridedSlice;
 
@@ -89,13 +88,12 @@ aclnnStatus check_strided_slice(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_dtype(c, P::out, P::self));
   return expect_shape(c, P::out, s.shape);
 }
-aclError run_strided_slice(Call& c) {
+void run_strided_slice(Call& c) {
   using P = params::StridedSlice;
 
   Tensor view = c.get<Sliced>().view;
   view.data = c.tensor(P::self).data;
   if (view.numel() > 0) copy_tensor(c.tensor(P::out), view);
-  return ACL_SUCCESS;
 }
 
 // (tensors, dim, numChunks, out): torch's _chunk_cat. Every tensor is padded to whole chunks along
@@ -122,7 +120,7 @@ aclnnStatus check_chunk_cat(Call& c) {
   shape.dims[dim + 1] = width;
   return expect_shape(c, P::out, shape);
 }
-aclError run_chunk_cat(Call& c) {
+void run_chunk_cat(Call& c) {
   using P = params::ChunkCat;
 
   const int dim = static_cast<int>(c.integer(P::dim));
@@ -141,7 +139,6 @@ aclError run_chunk_cat(Call& c) {
     column += piece;
   }
   put(out, to);
-  return ACL_SUCCESS;
 }
 
 // (x, perm, shape, transposeFirst, out): a transposition and a reshape, in the order told.
@@ -173,17 +170,16 @@ Tensor permuted(const Tensor& t, Span<const int64_t> perm) {
   }
   return v;
 }
-aclError run_confusion(Call& c) {
+void run_confusion(Call& c) {
   using P = params::ConfusionTranspose;
 
   const Tensor& x = c.tensor(P::x);
   std::vector<char> bytes = bytes_of(c.flag(P::transpose_first) ? permuted(x, c.ints(P::perm)) : x);
-  if (bytes.empty()) return ACL_SUCCESS;
+  if (bytes.empty()) return;
   const Span<const int64_t> shape = c.ints(P::shape);
   const Tensor flat = dense(bytes.data(), x.dtype, shape.data, static_cast<int>(shape.size));
   copy_tensor(c.tensor(P::out),
               c.flag(P::transpose_first) ? flat : permuted(flat, c.ints(P::perm)));
-  return ACL_SUCCESS;
 }
 
 }  // namespace

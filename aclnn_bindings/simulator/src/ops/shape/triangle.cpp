@@ -43,11 +43,10 @@ void triangle(const Tensor& out, const Tensor& self, int64_t diagonal) {
   }
 }
 template <bool Upper, int Out>
-aclError run_triangle(Call& c) {
+void run_triangle(Call& c) {
   using P = params::Tril;
 
   triangle<Upper>(c.tensor(Out), c.tensor(P::self), c.integer(P::diagonal));
-  return ACL_SUCCESS;
 }
 
 // (self, diagonal, out): a vector becomes a matrix, a matrix gives its diagonal.
@@ -69,7 +68,7 @@ aclnnStatus check_diag(Call& c) {
   }
   return expect_shape(c, P::out, shape);
 }
-aclError run_diag(Call& c) {
+void run_diag(Call& c) {
   using P = params::Diag;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
@@ -79,7 +78,6 @@ aclError run_diag(Call& c) {
   } else {
     copy_tensor(out, diagonal_of(self, c.integer(P::diagonal)));
   }
-  return ACL_SUCCESS;
 }
 // (self, diagonal, out): any tensor, flattened, on a diagonal.
 aclnnStatus check_diag_flat(Call& c) {
@@ -93,16 +91,15 @@ aclnnStatus check_diag_flat(Call& c) {
   c.workspace_size = c.tensor(P::self).numel() * dtype_size(c.tensor(P::self).dtype);
   return expect_shape(c, P::out, shape);
 }
-aclError run_diag_flat(Call& c) {
+void run_diag_flat(Call& c) {
   using P = params::DiagFlat;
 
   const Tensor &self = c.tensor(P::self), &out = c.tensor(P::out);
   const int64_t n = self.numel();
   fill_tensor(out, Scalar{ACL_INT64, {}});
-  if (n == 0) return ACL_SUCCESS;
+  if (n == 0) return;
   copy_tensor(dense(c.workspace, self.dtype, self.dims, self.rank), self);
   copy_tensor(diagonal_of(out, c.integer(P::diagonal)), dense(c.workspace, self.dtype, &n, 1));
-  return ACL_SUCCESS;
 }
 
 // (selfRef, fillValue, wrap): wrap goes on after a tall matrix' end.
@@ -119,11 +116,11 @@ aclnnStatus check_fill_diagonal(Call& c) {
   }
   return ACLNN_SUCCESS;
 }
-aclError run_fill_diagonal(Call& c) {
+void run_fill_diagonal(Call& c) {
   using P = params::InplaceFillDiagonal;
 
   const Tensor& self = c.tensor(P::selfRef);
-  if (self.numel() == 0) return ACL_SUCCESS;
+  if (self.numel() == 0) return;
   Tensor v = self;
   v.rank = 1;
   v.strides[0] = 0;
@@ -139,7 +136,6 @@ aclError run_fill_diagonal(Call& c) {
     v.dims[0] = std::min(width, self.dims[0] - top);
     fill_tensor(v, c.scalar(P::fillValue));
   }
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -31,11 +31,11 @@ aclnnStatus check_unfold_grad(Call& c) {
   c.workspace_size = out.numel() * 8;
   return expect_shape(c, P::gradOut, windows);
 }
-aclError run_unfold_grad(Call& c) {
+void run_unfold_grad(Call& c) {
   using P = params::UnfoldGrad;
 
   const Tensor &grad = c.tensor(P::gradOut), &out = c.tensor(P::gradIn);
-  if (out.numel() == 0) return ACL_SUCCESS;
+  if (out.numel() == 0) return;
   const int axis = static_cast<int>(c.get<int64_t>());
   double* sums = static_cast<double*>(c.workspace);
   const Tensor sum = dense(sums, ACL_DOUBLE, out.dims, out.rank);
@@ -51,7 +51,6 @@ aclError run_unfold_grad(Call& c) {
     sums[place] += load_one<double>(grad.data, grad.dtype, grad.offset + at.offset(grad.strides));
   }
   copy_tensor(out, sum);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

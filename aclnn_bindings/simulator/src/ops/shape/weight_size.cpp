@@ -43,13 +43,12 @@ aclnnStatus check_weight(Call& c) {
       "weightOut %s should be dense and hold weightIn %s of 4 dims, groups %lld be positive.",
       shape_text(out), shape_text(in), static_cast<long long>(c.integer(P::groups)));
 }
-aclError run_weight(Call& c) {
+void run_weight(Call& c) {
   using P = params::TransConvolutionWeight;
 
   Floats all = floats(c.tensor(P::weightIn));
   all.resize(static_cast<size_t>(c.tensor(P::weightOut).numel()));
   write(c.tensor(P::weightOut), all);
-  return ACL_SUCCESS;
 }
 
 }  // namespace

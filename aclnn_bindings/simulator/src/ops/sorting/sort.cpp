@@ -43,7 +43,6 @@ void top_row(const C* x, int64_t n, C* best, int64_t* at, int64_t k, bool larges
   for (int64_t i = 0; i < k; ++i) best[i] = x[at[i]];
 }
 
-// (self, stable, dim, descending, valuesOut, indicesOut).
 aclnnStatus check_sort(Call& c) {
   using P = params::Sort;
 
@@ -53,16 +52,14 @@ aclnnStatus check_sort(Call& c) {
   c.workspace_size = static_cast<uint64_t>(c.tensor(P::self).numel()) * 8;
   return expect_same_shape(c, P::indicesOut, P::self);
 }
-aclError run_sort(Call& c) {
+void run_sort(Call& c) {
   using P = params::Sort;
 
   sort_rows(c.tensor(P::self), &c.tensor(P::valuesOut), &c.tensor(P::indicesOut), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
               order_row(x, n, best, at, c.flag(P::descending));
             });
-  return ACL_SUCCESS;
 }
-// (self, dim, descending, out).
 aclnnStatus check_argsort(Call& c) {
   using P = params::Argsort;
 
@@ -70,14 +67,13 @@ aclnnStatus check_argsort(Call& c) {
   c.workspace_size = static_cast<uint64_t>(c.tensor(P::self).numel()) * 8;
   return expect_same_shape(c, P::out, P::self);
 }
-aclError run_argsort(Call& c) {
+void run_argsort(Call& c) {
   using P = params::Argsort;
 
   sort_rows(c.tensor(P::self), nullptr, &c.tensor(P::out), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
               order_row(x, n, best, at, c.flag(P::descending));
             });
-  return ACL_SUCCESS;
 }
 
 aclnnStatus refuse_k(const Call& c, int arg, int64_t size) {
@@ -85,7 +81,6 @@ aclnnStatus refuse_k(const Call& c, int arg, int64_t size) {
                 c.name(arg), static_cast<long long>(size),
                 static_cast<long long>(c.integer(arg)));
 }
-// (self, k, dim, largest, sorted, valuesOut, indicesOut).
 aclnnStatus check_topk(Call& c) {
   using P = params::Topk;
 
@@ -99,17 +94,15 @@ aclnnStatus check_topk(Call& c) {
   c.workspace_size = static_cast<uint64_t>(c.tensor(P::self).numel()) * 8;
   return expect_shape(c, P::indicesOut, shape);
 }
-aclError run_topk(Call& c) {
+void run_topk(Call& c) {
   using P = params::Topk;
 
   sort_rows(c.tensor(P::self), &c.tensor(P::valuesOut), &c.tensor(P::indicesOut), axis_of(c),
             [&](auto* x, int64_t n, auto* best, int64_t* at) {
               top_row(x, n, best, at, c.integer(P::k), c.flag(P::largest), c.flag(P::sorted));
             });
-  return ACL_SUCCESS;
 }
 
-// (self, k, dim, keepdim, valuesOut, indicesOut).
 aclnnStatus check_kthvalue(Call& c) {
   using P = params::Kthvalue;
 
@@ -149,7 +142,7 @@ void pick(const C* x, int64_t n, C* best, int64_t* at, int64_t k) {
   at[0] = at[k];
   best[0] = x[at[0]];
 }
-aclError run_kthvalue(Call& c) {
+void run_kthvalue(Call& c) {
   using P = params::Kthvalue;
 
   const Tensor& self = c.tensor(P::self);
@@ -158,7 +151,6 @@ aclError run_kthvalue(Call& c) {
   sort_rows(self, &values, &indices, axis_of(c), [&](auto* x, int64_t n, auto* best, int64_t* at) {
     pick(x, n, best, at, c.integer(P::k) - 1);
   });
-  return ACL_SUCCESS;
 }
 
 // The lower median; where NaN counts, the first NaN is the median.
@@ -187,7 +179,7 @@ aclnnStatus check_median_dim(Call& c) {
   return check_selection(c, P::self, P::dim, P::keepDim, P::valuesOut, P::indicesOut);
 }
 template <bool SkipNan>
-aclError run_median_dim(Call& c) {
+void run_median_dim(Call& c) {
   using P = params::MedianDim;
 
   const Tensor& self = c.tensor(P::self);
@@ -196,7 +188,6 @@ aclError run_median_dim(Call& c) {
   sort_rows(self, &values, &indices, axis_of(c), [](auto* x, int64_t n, auto* best, int64_t* at) {
     median_row<SkipNan>(x, n, best, at);
   });
-  return ACL_SUCCESS;
 }
 // (self, valuesOut): over all elements, gathered in the workspace.
 aclnnStatus check_median(Call& c) {
@@ -209,7 +200,7 @@ aclnnStatus check_median(Call& c) {
   return expect_shape(c, P::valuesOut, Shape{});
 }
 template <bool SkipNan>
-aclError run_median(Call& c) {
+void run_median(Call& c) {
   using P = params::Median;
 
   const Tensor& self = c.tensor(P::self);
@@ -220,7 +211,6 @@ aclError run_median(Call& c) {
   sort_rows(row, &value, nullptr, 0, [](auto* x, int64_t m, auto* best, int64_t* at) {
     median_row<SkipNan>(x, m, best, at);
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace aclsim {
 namespace {
 
 // (cycles): spends time on the stream, of which there is none to account for here.
-aclError run_sleep(Call&) { return ACL_SUCCESS; }
+void run_sleep(Call&) { return; }
 
 }  // namespace
 }  // namespace aclsim
