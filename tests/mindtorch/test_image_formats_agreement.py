@@ -99,3 +99,31 @@ def test_volumes_that_are_pooled_are_contiguous(name):
         x = t.arange(240.0).reshape(2, 3, 4, 5, 2).contiguous(memory_format=t.channels_last_3d)
         seen.append(getattr(t.nn.functional, name)(x, 2).stride())
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_nearest_pixels_are_torchs_at_ratios_that_no_number_of_float32_holds(device):
+    pairs = [(14, 46), (26, 22), (28, 46), (30, 58), (2, 41), (2, 47), (4, 82), (59, 13)]
+    calls = [{"size": out} for _, out in pairs] + [{"scale_factor": f} for f in (2.3, 1 / 3, 0.7)]
+    sizes = [size for size, _ in pairs] + [31, 32, 50]
+    for mode in ("nearest", "nearest-exact"):
+        for size, call in zip(sizes, calls, strict=True):
+            ours, theirs = (
+                t.nn.functional.interpolate(
+                    t.arange(1.0, size + 1)[None, None].to(d), mode=mode, **call
+                )
+                for t, d in ((mindtorch, device), (torch, "cpu"))
+            )
+            assert ours.tolist() == theirs.tolist(), (mode, size, call)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_places_between_pixels_are_those_of_torch(device, mode):
+    """Numbers of float32: with exact ones the values here differ by 1e-4."""
+    x = torch.arange(250000.0).reshape(1, 1, 500, 500).sin()
+    ours = mindtorch.tensor(x.tolist(), device=device)
+    settings = {"size": (7, 333), "mode": mode, "align_corners": True}
+    got = mindtorch.nn.functional.interpolate(ours[:, :, :9], **settings)
+    expected = torch.nn.functional.interpolate(x[:, :, :9], **settings)
+    torch.testing.assert_close(torch.tensor(got.tolist()), expected, rtol=0, atol=5e-6)

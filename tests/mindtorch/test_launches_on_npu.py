@@ -27,6 +27,12 @@ CALLS = {
         "float32",
         3,
     ),
+    "sizes of no round ratio": (
+        lambda x: nn.functional.interpolate(x, (7, 9), mode="bicubic"),
+        (1, 2, 4, 5),
+        "float32",
+        1,
+    ),
     "spread by dims": (lambda x: x.repeat(1, 2, 1, 1, 1), (1, 2, 2, 2, 2), "float32", 1),
 }
 # Gradients through a layer, likewise.

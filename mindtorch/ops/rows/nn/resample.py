@@ -203,9 +203,14 @@ def _index(values: Array, like: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _nearest(size: int, out: int, scale: float | None, mode: str) -> Array:
-    step = step_of(size, out, False, scale)
-    shift = 0.5 if mode == "nearest-exact" else 0.0
-    places = np.floor((np.arange(out) + shift) * step).astype(np.int64)
+    """The places that torch reads, which are numbers of float32: those of pixels' centres come
+    from one product and difference, rounded once."""
+    step = np.float32(step_of(size, out, False, scale))
+    if mode == "nearest-exact":
+        at = ((np.arange(out) + 0.5) * np.float64(step) - 0.5).astype(np.float32) + np.float32(0.5)
+    else:
+        at = np.arange(out, dtype=np.float32) * step
+    places = np.floor(at).astype(np.int64)
     return np.minimum(places, size - 1)
 
 

@@ -39,12 +39,15 @@ def step_of(size: int, out: int, align: bool, scale: float | None) -> float:
     return 1.0 / scale if scale is not None else size / out
 
 
-def taps_of(cubic: bool, size: int, out: int, align: bool, scale: float | None) -> Taps:
-    """Corners lie on corners where `align`, else the centres of pixels on centres."""
-    step = step_of(size, out, align, scale)
-    at = np.arange(out) * step if align else (np.arange(out) + 0.5) * step - 0.5
+def taps_of(
+    cubic: bool, size: int, out: int, align: bool, scale: float | None, kind: Any = np.float32
+) -> Taps:
+    """Corners lie on corners where `align`, else the centres of pixels on centres; places are
+    numbers of `kind`, as torch's and CANN's kernels compute them."""
+    step, half, at = kind(step_of(size, out, align, scale)), kind(0.5), np.arange(out, dtype=kind)
+    at = at * step if align else (at + half) * step - half
     if not (align or cubic):
-        at = np.maximum(at, 0.0)
+        at = np.maximum(at, kind(0))
     base = np.floor(at)
     share = at - base
     low = base.astype(np.int64)
@@ -57,7 +60,6 @@ def taps_of(cubic: bool, size: int, out: int, align: bool, scale: float | None) 
     return Taps(places, np.stack(weights))
 
 
-_DYADIC = 1 << 8  # parts of a step that float32 keeps, and half of it, for sizes below 2^15
 _A = -0.75  # of the cubic convolution, torch's choice
 
 
@@ -130,23 +132,26 @@ def _row(mode: str) -> None:
     zeros = tuple((lambda a, scale=scale: float(a[scale] or 0)) for scale in scales)
     settings = ("output_size", "align_corners", *scales)
 
-    def each(size: Sizes, to: Sizes, align: bool, factors: Scales) -> list[Taps]:
+    def each(
+        size: Sizes, to: Sizes, align: bool, factors: Scales, values: Array | Tensor
+    ) -> list[Taps]:
         parts = zip(size, to, factors, strict=True)
-        return [taps_of(cubic, s, o, align, scale) for s, o, scale in parts]
+        kind: Any = np.float64 if values.dtype in (np.float64, dt.float64) else np.float32
+        return [taps_of(cubic, s, o, align, scale, kind) for s, o, scale in parts]
 
     def forward(x: Array, to: Sizes, align: bool, *factors: float | None) -> Array:
-        for dim, taps in enumerate(each(x.shape[2:], to, align, factors)):
+        for dim, taps in enumerate(each(x.shape[2:], to, align, factors, x)):
             x = _resampled(x, dim + 2, taps)
         return x
 
     def lowered(x: Tensor, to: Sizes, align: bool, *factors: float | None) -> Tensor:
         dtype, x = x.dtype, wide(x)
-        for dim, taps in enumerate(each(x.shape[2:], to, align, factors)):
+        for dim, taps in enumerate(each(x.shape[2:], to, align, factors, x)):
             x = weighted(x, dim + 2, taps)
         return x if x.dtype is dtype else x.to(dtype)
 
     def backward(grad: Array, to: Sizes, size: Sizes, align: bool, *factors: float | None) -> Array:
-        for dim, taps in reversed(list(enumerate(each(size[2:], to, align, factors)))):
+        for dim, taps in reversed(list(enumerate(each(size[2:], to, align, factors, grad)))):
             grad = _gathered(grad, dim + 2, taps, size[dim + 2])
         return grad
 
@@ -154,7 +159,7 @@ def _row(mode: str) -> None:
         grad: Tensor, to: Sizes, size: Sizes, align: bool, *factors: float | None
     ) -> Tensor:
         dtype, grad = grad.dtype, wide(grad)
-        parts = each(size[2:], to, align, factors)
+        parts = each(size[2:], to, align, factors, grad)
         for dim, taps in reversed(list(enumerate(parts))):
             shape = (*grad.shape[: dim + 2], size[dim + 2], *grad.shape[dim + 3 :])
             total = aten.zeros(shape, dtype=grad.dtype, device=grad.device)
@@ -162,21 +167,6 @@ def _row(mode: str) -> None:
                 total = aten.index_add(total, dim + 2, places, grad * weights)
             grad = total
         return grad if grad.dtype is dtype else grad.to(dtype)
-
-    def exact(a: dict[str, Any]) -> bool:
-        """Whether kernels, which compute places in float32, compute those of the reference: steps
-        of few bits, as where a size is doubled."""
-        size = (a["input_size"] if "input_size" in a else a["self"].shape)[2:]
-        factors = [a[scale] for scale in scales]
-        steps = (
-            step_of(s, o, a["align_corners"], scale)
-            for s, o, scale in zip(size, a["output_size"], factors, strict=True)
-        )
-        return all(step * _DYADIC % 1 == 0 for step in steps)
-
-    def supported(name: str) -> Callable[[dict[str, Any]], bool]:
-        known = in_dtypes(name, *SHORT_FLOATS)
-        return lambda a: known(a) and exact(a)
 
     def shape(self: Geometry, to: Sizes, *rest: object) -> Geometry:
         result = (*self.shape[:2], *to)
@@ -221,7 +211,7 @@ def _row(mode: str) -> None:
             "align_corners",
             *zeros,
             "out",
-            when=supported("self"),
+            when=in_dtypes("self", *SHORT_FLOATS),
         ),
         grad={"self": Derivative(slope, ("grad", "self_geom", *settings))},
         samples=lambda: [Sample((Arg(small, d), *form)) for form in forms for d in FLOATS],
@@ -238,7 +228,7 @@ def _row(mode: str) -> None:
         lower=lowered_backward,
         aclnn=call(
             f"{ascend}Backward", "grad_output", "output_size", "input_size", "align_corners",
-            *zeros, "out", when=supported("grad_output"),
+            *zeros, "out", when=in_dtypes("grad_output", *SHORT_FLOATS),
         ),
         grad={"grad_output": Derivative(again, ("grad", *settings))},
         samples=lambda: [
