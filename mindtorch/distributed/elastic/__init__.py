@@ -1,0 +1,1 @@
+"""torch.distributed.elastic: what a launched process tells its launcher of its errors."""
