@@ -545,7 +545,9 @@ def _laid_out_like(variable: Tensor, grad: Tensor) -> Tensor:
         return aten.clone(grad)
     if MODES.active and LOCAL.dispatches:
         laid_out = DOOR["operator_of_mode"](
-            "new_empty_strided", (grad, list(geom.shape), list(geom.strides)), {}
+            "new_empty_strided",
+            (grad, list(geom.shape), list(geom.strides)),
+            {"dtype": grad.dtype, "layout": DOOR["strided"], "device": grad.device},
         )
         laid_out.copy_(grad)
         return laid_out

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, TypeVar
 
-from .._autograd.engine import WHOLE
-from .._autograd.formula import formula
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
 from .._tensor.device import device as Device
@@ -28,10 +26,10 @@ from .keys import DispatchKey
 T = TypeVar("T")
 # Rows in Python that are one operator in torch.
 WHOLE_ROWS = frozenset((
-    "addr", "allclose", "aminmax", "block_diag", "bucketize", "celu", "clamp_max", "clamp_min",
-    "diagonal_copy", "dist", "equal", "glu", "hardsigmoid", "histc", "multi_margin_loss",
-    "pixel_shuffle", "pixel_unshuffle", "renorm", "rot90", "rsub", "searchsorted", "take",
-    "threshold", "trace", "vdot",
+    "addr", "allclose", "aminmax", "argmax", "argmin", "block_diag", "bucketize", "celu",
+    "clamp_max", "clamp_min", "diag_embed", "diagonal_copy", "dist", "equal", "glu", "hardsigmoid",
+    "histc", "multi_margin_loss", "pixel_shuffle", "pixel_unshuffle", "renorm", "rot90", "rsub",
+    "searchsorted", "take", "threshold", "trace", "vdot",
 ))  # fmt: skip
 # Rows that torch makes of other operators before it asks a mode or a class.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
@@ -237,58 +235,6 @@ def factory_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
     return result.requires_grad_() if requires_grad else result
 
 
-def _saved_values(node: Any) -> dict[tuple[str, int], Tensor]:
-    """What a node keeps, by what it is: an argument or a result, and its place."""
-    pairs = zip(formula(node.op).saved, node.saved or (), strict=False)
-    return {read: node.unpack(s) for read, s in pairs if isinstance(s, tuple)}
-
-
-def _as_lists(values: Sequence[Any]) -> list[Any]:
-    return [list(v) if isinstance(v, tuple) else v for v in values]
-
-
-def _unfilled(geom: Any) -> Tensor:
-    """What stands for a tensor that was not kept, since nothing reads its values."""
-    stand_in: Tensor = unseen(
-        lambda: aten.empty_strided(geom.shape, geom.strides, dtype=geom.dtype, device=geom.device)
-    )
-    return stand_in
-
-
-def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
-    """Gradients of a convolution by torch's one operator of them; NotImplemented where a graph of
-    them is wanted, or not all is kept that the operator takes."""
-    saved = _saved_values(node)
-    if LOCAL.grad or not saved or grads[0] is None:
-        return NotImplemented
-    input, weight = (
-        saved["arg", at] if ("arg", at) in saved else _unfilled(node.args[at]) for at in (0, 1)
-    )
-    mask = [edge is not None for edge in node.edges]
-    sizes = [weight.shape[0]] if mask[2] else None
-    function = namespace("aten").convolution_backward.default
-    return ask_operator(
-        function, (grads[0], input, weight, sizes, *_as_lists(node.args[3:]), mask), {}
-    )
-
-
-def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
-    """The same of max pooling; the indices say all, so that its input is not kept."""
-    saved = _saved_values(node)
-    if LOCAL.grad or len(saved) != 1 or grads[0] is None:
-        return NotImplemented
-    (indices,) = saved.values()
-    input = _unfilled(node.args[0])
-    function = namespace("aten").max_pool2d_with_indices_backward.default
-    return (ask_operator(function, (grads[0], input, *_as_lists(node.args[1:]), indices), {}),)
-
-
-WHOLE.update(
-    convolution=_convolution_backward,
-    max_pool2d_with_indices=_pool_backward,
-)  # fmt: skip
-
-
 def in_parts(op: Op, args: Sequence[Any]) -> Any:
     """A row's result of the operators that torch makes it of; NotImplemented for others."""
     composite = None if LOCAL.inference else COMPOSITES.get(op.name)
@@ -305,6 +251,9 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     if op.name == "matmul" and args[1].dim() == 1 and args[0].dim() <= 2 and not LOCAL.inference:
         packet = namespace("aten").mv if args[0].dim() == 2 else namespace("aten").dot
         return packet.default, tuple(args), {}
+    if (places := _OTHERWISE.get(op.base_name)) is not None:
+        order = [args[at] if isinstance(at, int) else at[0] for at in places]
+        return getattr(namespace("aten"), op.base_name).default, tuple(order), {}
     if op.name == "squeeze" and isinstance(args[1], tuple) and len(args[1]) == 1:
         packet = getattr(namespace("aten"), f"squeeze{end}")
         return packet.dim, (args[0], args[1][0]), {}
@@ -316,11 +265,15 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     if LOCAL.node is not None:
         operator, args = _in_formula(op, args)
         if isinstance(operator, OpOverload):
-            return operator, tuple(args), {}
+            return operator, tuple(args), _options_of(operator)
     if op.name == "slice":
         self, dim, start, stop, *step = args
         places = (self, dim, start or 0, sys.maxsize if stop is None else stop)
         return namespace("aten").slice.Tensor, (*places, *step) if step != [1] else places, {}
+    if op.base_name in ("all", "any") and isinstance(args[1], tuple) and len(args[1]) == 1:
+        args = (args[0], args[1][0], *args[2:])
+    if op.base_name == "sort" and args[3] is False:
+        args = (*args[:3], None)
     call = call_of_row(op, end, args)
     if call is not None:
         return _of_spread(call) if op.base_name in _SPREADS else call
@@ -328,6 +281,13 @@ def operator_call(op: Op, end: str, args: Sequence[Any]) -> Call:
     return function, *called(op, args)
 
 
+# Operators that take more than their rows, or in another order: places of the row's arguments, and
+# values that are always the same.
+_OTHERWISE: dict[str, tuple[Any, ...]] = {
+    "_cdist_forward": (0, 1, 2, (None,)),
+    "elu_backward": (0, 2, 3, 4, (False,), 1),
+    "leaky_relu_backward": (0, 1, 2, (False,)),
+}
 _SPREADS = frozenset(("std", "std_mean", "var", "var_mean"))
 
 
@@ -376,6 +336,21 @@ def _in_formula(op: Op, args: Sequence[Any]) -> tuple[Op | OpOverload, Sequence[
         function = getattr(namespace("aten"), _GRADIENTS[op.base_name]).default
         return function, [list(a) if isinstance(a, tuple) else a for a in args]
     return op, args
+
+
+# Rows whose gradient torch adds to zeros that it makes by all options of a tensor.
+_BY_OPTIONS = frozenset(("index", "index_select"))
+
+
+def _options_of(function: OpOverload) -> dict[str, Any]:
+    """The options by which torch's formula makes a tensor like the gradient; {} for defaults."""
+    row = getattr(LOCAL.node, "op", None)
+    if function.overloadpacket.__name__ != "new_zeros" or row is None:
+        return {}
+    if row.base_name not in _BY_OPTIONS:
+        return {}
+    grad = LOCAL.grads[0]
+    return {"dtype": grad.dtype, "layout": DOOR["strided"], "device": grad.device}
 
 
 def _of_view(op: Op, args: Sequence[Any]) -> tuple[Op | OpOverload, Sequence[Any]]:

@@ -13,7 +13,7 @@ from .._autograd.views import track_view
 from .._tensor.recording import RECORDING
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
-from . import dispatch_modes, overrides
+from . import dispatch_modes, overrides, whole_gradients  # noqa: F401
 from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey

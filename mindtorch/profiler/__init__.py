@@ -172,7 +172,8 @@ class record_function:  # noqa: N801 - torch's name
                 )
         self._seen = tuple(_active)
         self.start: float = time.perf_counter()
-        self._record = through_profiler("_record_function_enter_new", self.name, self.args)
+        options = () if self.args is None else (self.args,)
+        self._record = through_profiler("_record_function_enter_new", self.name, *options)
         return self
 
     def __exit__(self, *exc: object) -> None:

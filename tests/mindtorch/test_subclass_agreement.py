@@ -301,3 +301,33 @@ def test_who_is_asked_has_the_arguments_as_the_program_gave_them(call, kind):
         return seen
 
     assert asked(mindtorch) == asked(torch)
+
+
+ALIKE = """
+F.max_pool1d(x, 2); F.avg_pool1d(x, 2); F.lp_pool1d(x, 2.0, 2); t.block_diag(x[:2], x[2:]); F.elu(x)
+F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2); x.clone().pow_(2); F.leaky_relu(x)
+F.multi_margin_loss(x, i, reduction="sum"); F.linear_cross_entropy(x, x.detach(), i); t.cdist(x, x + 1)
+x * t.stack(t.unravel_index(i, (2, 2)))[:, :1].sum(); t.stack(x.split(2)); t.stack(x.unbind())
+""".replace("\n", ";").split(";")
+
+
+@pytest.mark.parametrize("code", [c.strip() for c in ALIKE if c.strip()])
+def test_what_modes_let_pass_is_what_is_without_them(code):
+    module = importlib.import_module("mindtorch.utils._python_dispatch")
+
+    class Passing(module.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def outcome():
+        t = mindtorch
+        x = t.arange(16.0).reshape(4, 4).sin().requires_grad_()
+        scope = {"t": t, "F": t.nn.functional, "x": x, "i": t.tensor([0, 1, 2, 3])}
+        result = eval(code, scope)
+        result.sum().backward()
+        return result.tolist(), x.grad.tolist()
+
+    plain = outcome()
+    with Passing():
+        seen = outcome()
+    assert seen == plain

@@ -120,7 +120,7 @@ def _attended(
         later = aten.ones(sizes, dtype=dt.bool, device=query.device).triu(1)
         weights = scores.masked_fill(later, float("-inf")).softmax(-1)
     elif attn_mask is None:
-        weights = scores.softmax(-1)
+        weights = _softmax(scores, not fused)
     else:
         weights = _masked_softmax(scores, attn_mask)
     if dropout_p > 0.0:
@@ -199,6 +199,18 @@ def _causal(mask: Tensor, rows: int, columns: int) -> Tensor:
     if mask.dtype == dt.bool:
         return mask.logical_and(earlier)
     return aten.where(earlier, mask, float("-inf"))
+
+
+def _softmax(scores: Tensor, apart: bool) -> Tensor:
+    """Softmax of the last dim; `apart`: modes see torch's operator of unfused attention."""
+    if apart and aten._watched():
+        seen: Tensor = aten._asked_recorded(
+            "_safe_softmax.default", lambda scores, dim: scores.softmax(dim), (scores, -1)
+        )
+        if seen._fn is not None:  # which is kept for backward
+            aten._asked("detach", (seen,), {})
+        return seen
+    return scores.softmax(-1)
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

@@ -1,0 +1,101 @@
+"""Owns gradients that a dispatch mode sees as torch's operators of them, not as a row's formula."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from .._autograd.engine import WHOLE
+from .._autograd.formula import formula
+from .._autograd.grad_mode import LOCAL
+from .._tensor.tensor import Tensor
+from ..ops.namespaces import namespace
+from ..ops.spec import aten
+from .dispatch_modes import ask, ask_operator, unseen
+
+
+def _saved_values(node: Any) -> dict[tuple[str, int], Tensor]:
+    """What a node keeps, by what it is: an argument or a result, and its place."""
+    pairs = zip(formula(node.op).saved, node.saved or (), strict=False)
+    return {read: node.unpack(s) for read, s in pairs if isinstance(s, tuple)}
+
+
+def _as_lists(values: Sequence[Any]) -> list[Any]:
+    return [list(v) if isinstance(v, tuple) else v for v in values]
+
+
+def _unfilled(geom: Any) -> Tensor:
+    """What stands for a tensor that was not kept, since nothing reads its values."""
+    stand_in: Tensor = unseen(
+        lambda: aten.empty_strided(geom.shape, geom.strides, dtype=geom.dtype, device=geom.device)
+    )
+    return stand_in
+
+
+def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
+    """Gradients of a convolution by torch's one operator of them; NotImplemented where a graph of
+    them is wanted, or not all is kept that the operator takes."""
+    saved = _saved_values(node)
+    if LOCAL.grad or not saved or grads[0] is None:
+        return NotImplemented
+    input, weight = (
+        saved["arg", at] if ("arg", at) in saved else _unfilled(node.args[at]) for at in (0, 1)
+    )
+    mask = [edge is not None for edge in node.edges]
+    sizes = [weight.shape[0]] if mask[2] else None
+    function = namespace("aten").convolution_backward.default
+    return ask_operator(
+        function, (grads[0], input, weight, sizes, *_as_lists(node.args[3:]), mask), {}
+    )
+
+
+def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
+    """The same of max pooling; the indices say all, so that its input is not kept."""
+    saved = _saved_values(node)
+    if LOCAL.grad or len(saved) != 1 or grads[0] is None:
+        return NotImplemented
+    (indices,) = saved.values()
+    input = _unfilled(node.args[0])
+    function = namespace("aten").max_pool2d_with_indices_backward.default
+    return (ask_operator(function, (grads[0], input, *_as_lists(node.args[1:]), indices), {}),)
+
+
+def _matmul_backward(node: Any, grads: Sequence[Any]) -> Any:
+    """The gradients of a batched product by those of bmm; NotImplemented for other products,
+    where the batches are not alike, and where a graph of them is wanted."""
+    saved = _saved_values(node)
+    shapes = [tuple(value.shape) for value in node.args[:2]]
+    dims = {len(shape) for shape in shapes}
+    batch = shapes[0][:-2]
+    if LOCAL.grad or grads[0] is None or dims != {len(batch) + 2} or shapes[1][:-2] != batch:
+        return NotImplemented
+    wants = [edge is not None for edge in node.edges[:2]]
+    if len(batch) < 1 or any(
+        want and ("arg", 1 - at) not in saved for at, want in enumerate(wants)
+    ):
+        return NotImplemented
+
+    def rows(value: Tensor) -> Any:
+        return value.reshape(prod(batch), *value.shape[-2:])
+
+    def view(value: Any, shape: Sequence[int]) -> Any:
+        return ask("view", (value, list(shape)), {})
+
+    grad = view(grads[0], (prod(batch), *grads[0].shape[-2:]))
+    results: list[Any] = [None, None]
+    for at in (1, 0):
+        if wants[at]:
+            other = ask("transpose.int", (unseen(rows, saved["arg", 1 - at]), 1, 2), {})
+            results[at] = ask("bmm", (grad, other) if at == 0 else (other, grad), {})
+    for at in (1, 0):
+        if wants[at]:
+            results[at] = view(results[at], shapes[at])
+    return tuple(results)
+
+
+WHOLE.update(
+    matmul=_matmul_backward,
+    convolution=_convolution_backward,
+    max_pool2d_with_indices=_pool_backward,
+)  # fmt: skip
