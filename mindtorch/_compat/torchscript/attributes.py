@@ -306,6 +306,8 @@ class Attributes(Lowering):
                 return Returning(TupleOfThings(modules))
             pairs: list[Sugar] = [TupleOfThings([*p]) for p in zip(names, modules, strict=True)]
             return Returning(TupleOfThings(names if name == "keys" else pairs))
+        if name == "_modules":
+            return owner
         member = kind.ignored(name)
         if member is not None:
             return IgnoredFunction(*member, owner.value)

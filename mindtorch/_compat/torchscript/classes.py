@@ -264,7 +264,11 @@ def _method_compiler(
 
     def declare() -> LoweredFunction:
         schema = _declared(fresh, name, function)
-        return LoweredFunction(schema.name, f"{fresh.qualified}.{schema.name}", schema)
+        full = f"{fresh.qualified}.{schema.name}"
+        plain = inspect.unwrap(function)
+        return LoweredFunction(
+            schema.name, full, schema, lower=lambda: HOOKS.graph_of(plain, fresh, schema)
+        )
 
     return declare
 

@@ -3,6 +3,7 @@ constants that are computed, shared and moved to the front."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,10 @@ def _divided(left: Any, right: Any) -> Any:
     return left / right
 
 
+_OF_FLOATS = (
+    "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh floor ceil"
+    " degrees radians erf erfc gamma lgamma fabs"
+)
 _COMPUTED: dict[str, Callable[..., Any]] = {
     **{f"aten::{n}": getattr(operator, n)
        for n in ("add", "sub", "mul", "neg", "lt", "le", "gt", "ge", "eq", "ne", "pow")},
@@ -55,6 +60,7 @@ _COMPUTED: dict[str, Callable[..., Any]] = {
     "aten::__range_length": lambda a, b, c: len(range(a, b, c)),
     "aten::__derive_index": lambda i, a, s: a + i * s,
     "aten::__contains__": lambda a, b: b in a, "aten::__getitem__": operator.getitem,
+    **{f"aten::{n}": getattr(math, n) for n in _OF_FLOATS.split()},
     "aten::ord": ord, "aten::chr": chr, "prim::unchecked_cast": lambda v: v,
     "prim::TupleConstruct": lambda *v: v, "prim::TupleIndex": operator.getitem,
     "aten::upper": str.upper, "aten::lower": str.lower, "aten::strip": str.strip,

@@ -13,7 +13,7 @@ from .annotations import kind_of
 from .classes import methods_of, module_type
 from .cleanup import clean, normalise
 from .errors import FrontendError, NotSupportedError, ScriptError, check
-from .graph import NotLowered
+from .graph import Graph, NotLowered
 from .kinds import INFERRED, NONE
 from .schemas import MISSING, ScriptArgument, ScriptDeclaration
 from .sources import source_of
@@ -134,7 +134,7 @@ def compile_function(function: Callable[..., Any], owner: ClassType | None) -> L
         _lower(scope, schema, owner)
     finally:
         _UNDER_WAY.discard(key)
-    result.graph = scope.graph
+    result.made_graph = scope.graph
     return result
 
 
@@ -171,6 +171,17 @@ def _lower(scope: StatementLowering, schema: ScriptDeclaration, owner: ClassType
     clean(graph)
 
 
+def _graph_of(
+    function: Callable[..., Any], owner: ClassType, schema: ScriptDeclaration
+) -> Graph:  # fmt: skip
+    """The graph of a layer's method, whose declaration is torch's and whose text is not."""
+    scope = StatementLowering(source_of(function), names_of(function), owner)
+    scope.declared = schema.returns[0]
+    _lower(scope, schema, owner)
+    return scope.graph
+
+
 HOOKS.declaration = declaration
+HOOKS.graph_of = _graph_of
 HOOKS.compile_function = compile_function
 HOOKS.function_of = function_of

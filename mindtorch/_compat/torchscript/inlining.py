@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .cleanup import clean
 from .graph import Block, Graph, Node, ScriptValue
 from .unit import LoweredFunction, class_of
 
@@ -31,7 +30,9 @@ def _inline(block: Block) -> None:
         def here(value: ScriptValue, seen: dict[ScriptValue, ScriptValue] = seen) -> ScriptValue:
             return seen[value]
 
-        for each in source.nodes:
+        constants = [n for n in source.nodes if n.kind == "prim::Constant"]
+        others = [n for n in source.nodes if n.kind != "prim::Constant"]
+        for each in (*reversed(constants), *others):  # torch pools constants once more
             copy = block.graph.copied(each, here).place_before(node)
             seen.update(zip(each.outputs, copy.outputs, strict=True))
             for inner in copy.blocks:
@@ -53,5 +54,4 @@ def inlined(graph: Graph) -> Graph:
     new = Graph()
     new.block.copy_from(graph.block, lambda v: v)
     _inline(new.block)
-    clean(new)
     return new

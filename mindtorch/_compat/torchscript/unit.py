@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from .errors import ScriptError
 from .graph import Graph
 from .kinds import ScriptType
 from .schemas import ScriptDeclaration
@@ -40,7 +42,17 @@ class LoweredFunction:
     name: str
     qualified: str
     schema: ScriptDeclaration
-    graph: Graph | None = None
+    made_graph: Graph | None = None
+    lower: Callable[[], Graph] | None = None
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph, made when it is first asked for; None where the text cannot be lowered."""
+        lower, self.lower = self.lower, None
+        if self.made_graph is None and lower is not None:
+            with suppress(NotImplementedError, ScriptError):
+                self.made_graph = lower()
+        return self.made_graph
 
 
 @dataclass(eq=False)
@@ -92,6 +104,7 @@ class Hooks:
 
     declaration: Callable[[Callable[..., Any], ClassType | None], ScriptDeclaration]
     compile_function: Callable[[Callable[..., Any], ClassType | None], LoweredFunction]
+    graph_of: Callable[[Callable[..., Any], ClassType, ScriptDeclaration], Graph]
     function_of: Callable[[object], object]
     class_type: Callable[[type], ClassType]
 

@@ -313,6 +313,9 @@ class ScriptFunction:
     @property
     def schema(self) -> str:
         """The declaration, in torch's words for types."""
+        if self._decisions is None:
+            with suppress(NotImplementedError, RuntimeError):  # of what cannot be lowered
+                return str(compiled(self._function).schema)
         signature = inspect.signature(self._function)
         parts = []
         for parameter in signature.parameters.values():
