@@ -60,6 +60,8 @@ def _dlpack(
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set")
+    if stream is not None and self.device.type == "cpu":
+        raise AssertionError("stream should be None on cpu.")
     options: dict[str, Any] = {}
     for name, value in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)):
         if value is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+from .._autograd.grad_mode import is_grad_enabled, set_grad_enabled
 from .._backends.registry import registry
 from .._functional.publish import publish
 from .._tensor.dtype import dtype as Dtype
-from ..ops.namespaces import OpOverload
+from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import OPS, Op, op
 from .custom import (
     FAKE_CONTEXT,
@@ -24,10 +26,12 @@ from .custom import (
 )
 from .registration import opcheck
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx",
-           "impl", "impl_abstract", "infer_schema", "opcheck", "register_autocast",
-           "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch",
-           "register_vmap", "triton_op", "wrap_triton"]  # fmt: skip
+__all__ = [
+    "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel",
+    "impl", "impl_abstract", "infer_schema", "opcheck", "register_autocast", "register_autograd",
+    "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op",
+    "wrap_triton",
+]  # fmt: skip
 
 
 def define(
@@ -210,6 +214,53 @@ def fallthrough_kernel(*_: object, **__: object) -> NoReturn:
 
 
 _scoped_library = _Scoped
+
+
+class _SafeKernelFunction:
+    """What runs an operator for one dispatch key; `call_boxed` calls it."""
+
+    def __init__(self, overload: OpOverload, key: str) -> None:
+        self._overload, self._key = overload, key
+
+    def call_boxed(self, dispatch_keys: object, /, *args: Any, **kwargs: Any) -> Any:
+        """The operator's result; gradients are recorded by keys of Autograd alone.
+
+        TypeError without a DispatchKeySet before the operator's arguments.
+        """
+        if type(dispatch_keys).__name__ != "DispatchKeySet":
+            raise TypeError(
+                "call_boxed(): incompatible function arguments. The following argument types are "
+                "supported:\n    1. (self: torch._C._SafeKernelFunction, arg0: c10::DispatchKeySet,"
+                " *args, **kwargs) -> object\n"
+            )
+        with set_grad_enabled(self._key.startswith("Autograd") and is_grad_enabled()):
+            return self._overload(*args, **kwargs)
+
+
+def get_kernel(op: str | OpOverload, dispatch_key: Any) -> _SafeKernelFunction:
+    """The kernel of an operator, named `aten::add.Tensor` or given, for a dispatch key.
+
+    ValueError for other classes and for names of no key, RuntimeError for what is no operator and
+    for keys that stand for several.
+    """
+    if not isinstance(op, str | OpOverload):
+        raise ValueError(f"get_kernel({op}): got unexpected type for op: {type(op)}")
+    if isinstance(dispatch_key, str):
+        keys = importlib.import_module("mindtorch._C").DispatchKey.__members__
+        if dispatch_key not in keys:
+            raise ValueError(f"Invalid dispatch key: {dispatch_key}")
+        dispatch_key = keys[dispatch_key]
+    if dispatch_key.name.startswith("Composite"):
+        raise RuntimeError("Alias keys do not have runtime kernel registrations.")
+    if isinstance(op, str):
+        space, _, name = op.partition("::")
+        name, _, overload = name.partition(".")
+        packet = getattr(namespace(space), name, None) if name else None
+        if packet is None or (overload or "default") not in packet.overloads():
+            raise RuntimeError(f"operator {op} does not exist")
+        operator = getattr(packet, overload or "default")
+        return _SafeKernelFunction(operator, dispatch_key.name)
+    return _SafeKernelFunction(op, dispatch_key.name)
 
 
 def get_ctx() -> FakeImplCtx | None:

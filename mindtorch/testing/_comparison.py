@@ -54,9 +54,14 @@ class _Terms:
 
     def differ(self, text: str) -> AssertionError:
         """The error that says `text`, where in the containers, and what the caller wants said."""
-        if self.path:
-            text += f"\n\nThe failure occurred for item {''.join(self.path)}"
+        text = self.placed(text)
         return AssertionError(self.msg(text) if callable(self.msg) else self.msg or text)
+
+    def placed(self, text: str) -> str:
+        """`text`, and where in the containers."""
+        if not self.path:
+            return text
+        return f"{text}\n\nThe failure occurred for item {''.join(self.path)}"
 
     def of(self, *kinds: dtypes.dtype) -> Tolerances:
         if self.tolerances is not None:
@@ -127,8 +132,10 @@ def _compare(actual: Comparable, expected: Comparable, terms: _Terms) -> None:
             _compare_objects(actual, expected, terms)
         case _:
             raise TypeError(
-                "No comparison pair was able to handle inputs of type "
-                f"{type(actual)} and {type(expected)}."
+                terms.placed(
+                    "No comparison pair was able to handle inputs of type "
+                    f"{type(actual)} and {type(expected)}."
+                )
             )
 
 

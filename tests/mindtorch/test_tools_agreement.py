@@ -524,3 +524,47 @@ def test_counts_of_functions_add_scale_and_print_as_torchs():
         return [str(table).splitlines()[1:] for table in tables], counts.denoise().sum()
 
     agree(run)
+
+
+def test_kernels_of_operators_are_called_by_keys():
+    def run(t):
+        c = importlib.import_module(f"{t.__name__}._C")
+        keys = c.DispatchKeySet(c.DispatchKey.CPU)
+        kernel = t.library.get_kernel("aten::add.Tensor", "CPU")
+        x = t.ones(2, requires_grad=True)
+        told = [kernel.call_boxed(keys, t.ones(2), t.ones(2), alpha=3)]
+        told += [
+            t.library.get_kernel(op, key).call_boxed(keys, x).requires_grad
+            for op, key in (
+                (t.ops.aten.t.default, c.DispatchKey.AutogradCPU), ("aten::cos", "AutogradCPU"),
+            )
+        ]  # fmt: skip
+        for op, key in (
+            ("aten::nope", "CPU"), ("sin", "CPU"), (3, "CPU"),
+            (t.ops.aten.sin.default, "Foo"), ("aten::sin", "CompositeImplicitAutograd"),
+        ):  # fmt: skip
+            try:
+                t.library.get_kernel(op, key)
+            except (RuntimeError, ValueError) as error:
+                told.append((type(error).__name__, str(error)))
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            kernel.call_boxed(t.ones(2), t.ones(2))
+        return told
+
+    agree(run)
+
+
+def test_comparisons_and_capsules_refuse_what_torchs_do():
+    def run(t):
+        told = []
+        for call in (
+            lambda: t.testing.assert_close([1, "a"], [1, "b"]),
+            lambda: t.testing.assert_close({"k": ("a",)}, {"k": ("a",)}),
+            lambda: t.ones(2).__dlpack__(stream=1),
+        ):
+            with pytest.raises((TypeError, AssertionError)) as error:
+                call()
+            told.append((error.typename, str(error.value)))
+        return told
+
+    agree(run)
