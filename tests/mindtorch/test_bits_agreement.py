@@ -119,6 +119,33 @@ def test_batch_norm_of_images_gives_the_bits_of_torch(backward: bool) -> None:
         np.testing.assert_array_equal(*_both(LAYERS["batch_norm"], shape, backward))
 
 
+CONVOLUTIONS = {  # batch, channels, results, kernel, size, more
+    "of few numbers": (1, 4, 8, 3, 7, {}),
+    "of a batch": (2, 3, 8, 3, 9, {"padding": 1}),
+    "of many channels": (2, 40, 16, 3, 6, {"stride": 2}),
+    "of a large kernel": (1, 6, 16, 5, 9, {}),
+    "of groups": (1, 16, 16, 3, 6, {"groups": 2}),
+}
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available(),
+    reason="oneDNN takes other blocks of channels",
+)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_give_the_bits_of_torch(name: str) -> None:
+    n, channels, results, kernel, size, more = CONVOLUTIONS[name]
+    groups = more.get("groups", 1)
+    draw = np.random.default_rng(0).standard_normal
+    shapes = ((n, channels, size, size), (results, channels // groups, kernel, kernel), (results,))
+    operands = [draw(shape).astype(np.float32) for shape in shapes]
+    ours, theirs = (
+        t.nn.functional.conv2d(*map(t.from_numpy, operands), **more).numpy()
+        for t in (mindtorch, torch)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
 def test_linspace_gives_the_bits_of_torch() -> None:
     for ends in ((0, 1), (0.5, 1.5), (-3, 7.3)):
         for steps in (2, 10, 33, 1000):

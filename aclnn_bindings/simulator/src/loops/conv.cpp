@@ -196,6 +196,48 @@ void each_block(const ConvShape& s, int64_t images, F f) {
   });
 }
 
+// Where torch asks oneDNN (aten/src/ATen/native/Convolution.cpp), that adds the products of sixteen
+// channels place by place, one such sum after another; elsewhere it is one product of matrices.
+bool adds_by_blocks(const ConvShape& s) {
+  const bool many = s.n > 1 || s.groups > 1 || (s.kernel[1] > 3 && s.kernel[2] > 3) ||
+                    s.n * s.groups * s.in_channels * s.in_space() > 20480;
+  return many && s.taps() > 1 && s.in_channels > 1;
+}
+constexpr int64_t kChannelBlock = 16;
+template <class F>
+void each_channel_block(const ConvShape& s, F f) {
+  for (int64_t from = 0; from < s.in_channels; from += kChannelBlock)
+    f(from, std::min(kChannelBlock, s.in_channels - from));
+}
+// A product of few rows or columns, one after another, which BLAS adds otherwise.
+ACL_VECTOR void few_products(float* to, int64_t step, const float* w, const float* patches, int64_t m,
+                             int64_t depth, int64_t width, bool adds) {
+  constexpr int64_t kWidth = 64;
+  for (int64_t r = 0; r < m; ++r, to += step, w += depth) {
+    for (int64_t begin = 0; begin < width; begin += kWidth) {
+      const int64_t n = std::min(kWidth, width - begin);
+      float sums[kWidth] = {};
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t i = 0; i < n; ++i) sums[i] = __builtin_fmaf(w[k], patches[k * width + begin + i], sums[i]);
+      for (int64_t i = 0; i < n; ++i) to[begin + i] = adds ? to[begin + i] + sums[i] : sums[i];
+    }
+  }
+}
+// Of each group and block: rows of output channels, places of the kernel outside channels.
+std::unique_ptr<float[]> weights_by_blocks(const ConvShape& s, const float* w) {
+  const int64_t m = s.out_channels, taps = s.taps();
+  std::unique_ptr<float[]> blocked(new float[s.groups * m * s.depth()]);
+  float* to = blocked.get();
+  for (int64_t g = 0; g < s.groups; ++g) {
+    each_channel_block(s, [&](int64_t from, int64_t channels) {
+      for (int64_t r = g * m; r < (g + 1) * m; ++r)
+        for (int64_t tap = 0; tap < taps; ++tap)
+          for (int64_t c = from; c < from + channels; ++c) *to++ = w[(r * s.in_channels + c) * taps + tap];
+    });
+  }
+  return blocked;
+}
+
 }  // namespace
 
 void conv_unfold(const ConvShape& s, float* patches, const float* x) {
@@ -235,6 +277,10 @@ void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, co
   const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels;
   const int64_t piece = piece_of(s), pieces = (space + piece - 1) / piece;
   const int64_t grain = std::max<int64_t>(1, (1 << 19) / std::max<int64_t>(1, m * depth * piece));
+  std::unique_ptr<From[]> blocked;
+  if constexpr (std::is_same<From, float>::value) {
+    if (adds_by_blocks(s)) blocked = weights_by_blocks(s, w);
+  }
   parallel_for(s.n * s.groups * pieces, grain, [&](int64_t first, int64_t last) {
     std::unique_ptr<From[]> patches(s.pointwise() ? nullptr : new From[depth * piece]);
     for (int64_t k = first; k < last; ++k) {
@@ -243,6 +289,23 @@ void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, co
       float* to = y + at * m * space + begin;
       for (int64_t r = 0; bias && r < m; ++r) {
         std::fill_n(to + r * space, end - begin, bias[g * m + r]);
+      }
+      if (blocked) {
+        const From* image = x + at * s.in_channels * s.in_space();
+        each_channel_block(s, [&](int64_t from, int64_t channels) {
+          const int64_t rows = channels * s.taps(), width = end - begin;
+          for (int64_t r = 0; r < rows; ++r)
+            unfold_row(s, patches.get() + r * width, image + (from + r % channels) * s.in_space(), r / channels, begin, end);
+          const From* weights = blocked.get() + g * m * depth + m * from * s.taps();
+          const bool adds = bias != nullptr || from > 0;
+          if (m < 4 || width < 16) {
+            if constexpr (std::is_same<From, float>::value)
+              return few_products(to, space, weights, patches.get(), m, rows, width, adds);
+          }
+          gemm({to, m, width, space, 1}, Matrix<const From>{weights, m, rows, rows, 1},
+               Matrix<const From>{patches.get(), rows, width, width, 1}, adds);
+        });
+        continue;
       }
       gemm({to, m, end - begin, space, 1},
            Matrix<const From>{w + g * m * depth, m, depth, depth, 1},
