@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import math
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -314,6 +315,12 @@ class Attributes(Lowering):
         function = kind.method(name)
         if function is not None:
             return Method(owner.value, function.name, function)
+        getter = kind.method(f"__{name}_getter")
+        if getter is not None:
+            return self.call_sugar(Method(owner.value, f"__{name}_getter", getter), place, [], {})
+        static = inspect.getattr_static(kind.source, name, None)
+        if isinstance(static, staticmethod):
+            return self.python(static.__func__, place, False)
         raise ScriptError(
             f"Module '{kind.qualified.rpartition('.')[2]}' has no attribute '{name}' "
         )

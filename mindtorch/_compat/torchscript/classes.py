@@ -200,9 +200,16 @@ def module_type(module: Module) -> ClassType:
     fresh.kind = ScriptType("Class", name=fresh.qualified)
     for method, function in methods_of(original).items():
         fresh.methods[method] = _method_compiler(fresh, method, function)
+    for each in original.__mro__[: original.__mro__.index(Module)]:
+        for name, member in vars(each).items():
+            if isinstance(member, property) and member.fget is not None:
+                fresh.methods.setdefault(f"__{name}_getter", _compiler(fresh, member.fget))
     CLASSES[fresh.qualified] = fresh
     _MODULES.setdefault(original, []).append(fresh)
     return fresh
+
+
+_INTERNAL = frozenset((*vars(Module()), "_script_type", "_loaded", "_folded")) - {"training"}
 
 
 def _add_members(
@@ -212,7 +219,7 @@ def _add_members(
         for name, value in table.items():
             fresh.attributes[name] = NONE if value is None else TENSOR
     for name, value in module.__dict__.items():
-        if name.startswith("_") and name not in hints and name not in constants:
+        if name in _INTERNAL:
             continue
         if name in constants and not isinstance(value, Tensor | Module):
             fresh.constants[name] = value
@@ -287,6 +294,7 @@ def _declared(fresh: ClassType, name: str, function: Callable[..., Any]) -> Scri
         has = parameter.default is not inspect.Parameter.empty
         default = parameter.default if has else MISSING
         kind = BOOL if isinstance(default, bool) else optional(TENSOR) if has else TENSOR
+        kind = STR if name == "__contains__" else kind
         arguments.append(ScriptArgument(parameter.name, kind, default))
     last = list(fresh.modules.values())[-1:] if fresh.source.__name__ == "Sequential" else []
     inner = last[0].method("forward") if last else None

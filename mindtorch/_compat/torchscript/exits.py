@@ -25,7 +25,7 @@ class _Exits:
 
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.unset_values: dict[tuple[ScriptType, bool], ScriptValue] = {}
+        self.unset_values: dict[tuple[ScriptType | int, bool], ScriptValue] = {}
         with graph.at(graph.block.first):
             self.true, self.false = graph.constant(True), graph.constant(False)
         self.throws = self.unset(BOOL)
@@ -33,7 +33,7 @@ class _Exits:
 
     def unset(self, kind: ScriptType) -> ScriptValue:
         """A value of a type that nobody reads, one a type."""
-        key = kind, kind is INFERRED
+        key = (id(kind), True) if kind.args else (kind, kind is INFERRED)
         if key not in self.unset_values:
             node = self.graph.create("prim::Uninitialized", (), (kind,))
             node.place_after(self.graph.block.entry)

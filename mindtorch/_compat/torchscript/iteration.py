@@ -21,6 +21,10 @@ def iterable(scope: Lowering, place: Place, sugar: Sugar) -> Sugar:
         if value.kind.kind == "Tuple":
             return TupleOfThings([Simple(v) for v in unpacked(scope.graph, value)])
         raise ScriptError(f"'{value.kind.annotation()}' object is not iterable")
+    if isinstance(sugar, ModuleObject) and sugar.type.source.__name__ == "ParameterList":
+        kinds = {n: k for n, k in sugar.type.attributes.items() if n.isdigit()}
+        values = [scope.get_attribute(sugar.value, n, k) for n, k in kinds.items()]
+        return TupleOfThings([Simple(v) for v in values])
     if isinstance(sugar, ModuleObject):
         return TupleOfThings(scope.submodules(sugar)[1])
     if isinstance(sugar, Range | Together | TupleOfThings):

@@ -121,6 +121,8 @@ def converted(
                     "complex": "ComplexImplicit"}.get(goal.kind)  # fmt: skip
     elif value.kind.kind == "Scalar":
         operator = {"float": "Float", "int": "Int", "complex": "Complex"}.get(goal.kind)
+    elif value.kind.kind == "bool":
+        operator = {"float": "Float", "int": "Int", "Scalar": "Int"}.get(goal.kind)
     else:
         operator = None
     if operator:

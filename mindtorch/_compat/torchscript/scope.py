@@ -226,3 +226,7 @@ class Lowering:
     def submodules(self, owner: ModuleObject) -> tuple[list[Sugar], list[Sugar]]:
         """The names of the modules inside of a module, and the modules."""
         raise NotImplementedError
+
+    def get_attribute(self, owner: ScriptValue, name: str, kind: ScriptType) -> ScriptValue:
+        """An attribute's value."""
+        raise NotImplementedError

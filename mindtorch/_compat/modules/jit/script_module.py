@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from mindtorch._compat.torchscript.classes import check_assignment, methods_of, module_type
 from mindtorch._compat.torchscript.compiler import compiled
 from mindtorch._compat.torchscript.errors import at_boundary
+from mindtorch._compat.torchscript.graph import NotLowered
 from mindtorch._compat.torchscript.schemas import ScriptDeclaration
 from mindtorch._compat.torchscript.unit import LoweredFunction
 from mindtorch._compat.torchscript.views import (
@@ -34,6 +35,8 @@ from mindtorch.ops.function_schema import float_text
 from . import state
 from .decisions import Decisions, call
 from .tracing_checks import check_arguments
+
+_NO_TRACE = "traced code has no .code and no .graph: mindtorch records no operators of a trace"
 
 
 class ScriptModule(Module):
@@ -55,6 +58,8 @@ class ScriptModule(Module):
         save(self, f, **kwargs)
 
     def _lowered(self, name: str) -> LoweredFunction:
+        if isinstance(self, TracedModule):
+            raise NotLowered(_NO_TRACE)
         function = at_boundary(lambda: module_type(self).method(name))
         if function is None:
             raise AttributeError(f"Method '{name}' is not defined.")
@@ -330,6 +335,8 @@ class ScriptFunction:
 
     @property
     def _lowered(self) -> LoweredFunction:
+        if self._decisions is not None:
+            raise NotLowered(_NO_TRACE)
         return at_boundary(lambda: compiled(self._function))
 
     @property
