@@ -58,16 +58,28 @@ def by_rule(
     )  # fmt: skip
 
 
+def _as_passed(value: BatchedTensor) -> tuple[Tensor, int]:
+    """The whole batch and its dimension: as vmap was given them, in front for what came of them."""
+    source, dim = vars(value).get("_source", (value._value, 0))
+    if dim:
+        moved, whole = aten.movedim(source, dim, 0)._geom, value._value._geom
+        if (moved.shape, moved.strides, moved.offset) != (
+            whole.shape, whole.strides, whole.offset
+        ):  # fmt: skip
+            return value._value, 0
+    return source, dim
+
+
 def _dim(value: object, level: int) -> object:
     if isinstance(value, list | tuple):
         return type(value)(_dim(v, level) for v in value)
-    return 0 if at(value, level) else None
+    return _as_passed(value)[1] if isinstance(value, BatchedTensor) and at(value, level) else None
 
 
 def _whole(value: object, level: int) -> object:
     if isinstance(value, list | tuple):
         return type(value)(_whole(v, level) for v in value)
-    return value._value if isinstance(value, BatchedTensor) and at(value, level) else value
+    return _as_passed(value)[0] if isinstance(value, BatchedTensor) and at(value, level) else value
 
 
 BY_RULE["level"], BY_RULE["call"] = innermost, by_rule

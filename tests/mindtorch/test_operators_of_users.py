@@ -112,6 +112,51 @@ def test_a_rule_of_a_user_maps_an_operator():
     agree(run)
 
 
+def test_a_rule_of_a_function_is_told_where_batches_are():
+    def run(t):
+        told = []
+
+        class Scaled(t.autograd.Function):
+            @staticmethod
+            def forward(x, y):
+                return x * y.sum()
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(*inputs)
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, y = ctx.saved_tensors
+                return grad * y.sum(), (grad * x).sum().expand(y.shape)
+
+            @staticmethod
+            def vmap(info, in_dims, x, y):
+                told.append((info.batch_size, in_dims, tuple(x.shape), tuple(y.shape)))
+                x = x.movedim(in_dims[0], 0)
+                if in_dims[1] is None:
+                    return x * y.sum(), 0
+                return x * y.movedim(in_dims[1], 0).flatten(1).sum(1, keepdim=True), 0
+
+        x, y = t.arange(6.0).view(2, 3), t.arange(12.0).view(3, 2, 2)
+        results = [
+            t.func.vmap(Scaled.apply, in_dims=dims)(x, b)
+            for dims, b in (
+                ((1, 0), y),
+                ((-1, None), y),
+                ((0, -1), y),
+                ((1, 2), y.permute(2, 1, 0)),
+            )
+        ]
+        results.append(t.func.vmap(lambda x, y: Scaled.apply(x + 1, y), (1, 0))(x, y))
+        results.append(t.func.vmap(lambda x, y: Scaled.apply(x.mul_(2), y), (1, 0))(x.clone(), y))
+        leaf = x.clone().requires_grad_()
+        t.func.vmap(Scaled.apply, (1, 0))(leaf, y).sum().backward()
+        return results, leaf.grad, told
+
+    agree(run)
+
+
 def test_a_write_is_declared_and_seen():
     def run(t):
         def bump(x: t.Tensor) -> None:
