@@ -10,7 +10,7 @@ from ...._tensor.geometry import contiguous
 from ...._tensor.tensor import adopt
 from ...limits import reserve
 from ...returns import named_kind
-from ...rules import broadcast, refuse_growth
+from ...rules import HALVES, broadcast, refuse_growth
 from ...words import *
 from .decompositions import (
     LinAlgError,
@@ -393,11 +393,16 @@ def _cross(a: Tensor, b: Tensor, dim: int) -> Tensor:
     return first - aten.roll(a, (-2,), (dim,)) * aten.roll(b, (-1,), (dim,))
 
 
+def _is_no_half(a: dict[str, Any]) -> bool:
+    return a["self"].dtype not in HALVES
+
+
 op(
     "_cross(Tensor self, Tensor other, int dim) -> Tensor",
     infer=lambda self, other, dim: self.fresh(),
     lower=_cross,
-    aclnn=call("aclnnLinalgCross", "self", "other", "dim", "out"),
+    # torch rounds both products of halves, which the operator need not.
+    aclnn=call("aclnnLinalgCross", "self", "other", "dim", "out", when=_is_no_half),
     grad={
         "self": lambda grad, other, dim: aten._cross(aten.conj_of(other), grad, dim),
         "other": lambda grad, self, dim: aten._cross(grad, aten.conj_of(self), dim),
