@@ -320,12 +320,13 @@ def _refuse_several(name: str, raw: Any) -> None:
 def _second(
     name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
 ) -> tuple[Any, Any]:
-    if v is None and any(t.numel() != 1 for t in _checked("inputs", inputs, name)):
+    tensors = _checked("inputs", inputs, name)
+    if v is None and any(t.numel() != 1 for t in tensors):
         raise RuntimeError(
             "The vector v can only be None if the input to the user-provided function is a single"
             " Tensor with a single element."
         )
-    vectors = None if v is None else _vector(v, _tuple(inputs), isinstance(inputs, tuple), name)
+    vectors = None if v is None else _vector(v, tensors, isinstance(inputs, tuple), name)
     leaves, raw, outs = _call(func, inputs, create_graph, name, strict)
     _refuse_several(name, raw)
     vectors = tuple(aten.ones_like(t) for t in leaves) if vectors is None else vectors

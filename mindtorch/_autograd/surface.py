@@ -7,7 +7,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any
+from typing import Any, cast
 
 from .._backends.registry import registry
 from .._compat.class_names import class_name
@@ -315,6 +315,13 @@ def backward(
 ) -> None:
     """Add the gradients of `tensors` into the leaves' `.grad` (torch.autograd.backward)."""
     _refuse_transforms()
+    several = tuple(_listed(tensors))
+    answer = DOOR["ask_for_gradients"](
+        backward, several, several, grad_tensors=grad_tensors, retain_graph=retain_graph,
+        create_graph=create_graph, inputs=inputs,
+    )  # fmt: skip
+    if answer is not NotImplemented:
+        return
     if grad_variables is not None:
         warn(
             "`grad_variables` is deprecated. Use `grad_tensors` instead.",
@@ -385,6 +392,15 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """Gradients of `outputs` with respect to `inputs`, added to nothing (torch.autograd.grad)."""
+    tensors = tuple(_listed(outputs)), tuple(_listed(inputs))
+    answer = DOOR["ask_for_gradients"](
+        grad, tensors[0] + tensors[1], *tensors, grad_outputs=grad_outputs,
+        retain_graph=retain_graph, create_graph=create_graph, only_inputs=only_inputs,
+        allow_unused=materialize_grads if allow_unused is None else allow_unused,
+        is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
+    )  # fmt: skip
+    if answer is not NotImplemented:
+        return cast("tuple[Any, ...]", answer)
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got:"

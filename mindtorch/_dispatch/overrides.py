@@ -589,13 +589,29 @@ def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
     """Hand a call to the mode, or to the classes that want it; TypeError where all decline."""
-    kinds = overriding(tuple(relevant_args))
+    relevant = tuple(relevant_args)
+    kinds = overriding(relevant)
     if LOCAL.functions:
-        result = ask(public_api, tuple(type(k) for k in kinds), args, kwargs)
+        types = _with_tensors(tuple(type(k) for k in kinds), relevant)
+        result = ask(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
     name = resolve_name(public_api) or f"{public_api.__module__}.{public_api.__name__}"
     return hand_over(public_api, kinds, args, kwargs, name)
+
+
+def _ask_for_gradients(
+    function: Callable[..., Any], tensors: Sequence[Any], *args: Any, **options: Any
+) -> Any:
+    """A function of torch.autograd, to the mode or to the classes of its tensors that want it;
+    NotImplemented without."""
+    kinds = [k for k in overriding(tensors) if not _takes_rows(k) and type(k) not in WRAPPERS]
+    if not kinds and not by_name():
+        return NotImplemented
+    return handle_torch_function(function, tensors, *args, **options)
+
+
+DOOR["ask_for_gradients"] = _ask_for_gradients
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:

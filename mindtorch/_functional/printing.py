@@ -177,7 +177,7 @@ def _suffixes(tensor: Tensor) -> list[str]:
         suffixes.append("requires_grad=True")
     tangent = tangent_of(tensor)
     if tangent is not None:
-        suffixes.append(f"tangent={tensor_text(tangent)}")
+        suffixes.append(f"tangent={tangent}")
     return suffixes
 
 

@@ -250,6 +250,7 @@ x.topk(k=1, dim=1, largest=False); x.std(dim=0, unbiased=False); t.pow(x, expone
 t.split(x, 2, dim=1); x.norm(p=2, dim=1); x.unique(); t.norm(x); t.tensordot(x, x, dims=2); 1 - x; 2 / x
 2 // x; 2 % x; 2**x; x // 2; ~(x > 1); -x; x.exp(); x.zero_(); x.dim(); x.numel(); x.uniform_(0, 1)
 x.normal_(std=2.0); x.new_zeros(2); x.new_full((2,), 1.0); x.mT; x.type_as(x); x.apply_(abs)
+t.autograd.grad(x.requires_grad_().sum(), x); t.autograd.backward(x.requires_grad_().sum())
 t.nn.functional.mse_loss(x, p); t.nn.functional.embedding(t.tensor([0, 1]), x); float(x.sum())
 t.functional.einsum("ij,kj->ik", x, x); list(map(t.relu, [x])); x.detach()
 """.replace("\n", ";").split(";")  # fmt: skip
