@@ -244,6 +244,8 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tup
     `ambiguity_check`: RuntimeError where strides leave the order open; for a list of memory
     formats, where not exactly one of them fits, too.
     """
+    if not isinstance(ambiguity_check, bool | list):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
     strides = self.stride()
     formats = ambiguity_check if isinstance(ambiguity_check, list) else []
     fitting = [f for f in formats if self.is_contiguous(memory_format=f)]

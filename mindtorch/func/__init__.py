@@ -8,7 +8,8 @@ from .batches import functional_call, stack_module_state, vmap
 from .derivatives import grad, grad_and_value, jvp, linearize, vjp
 from .functions import functionalize, replace_all_batch_norm_modules_
 from .jacobians import hessian, jacfwd, jacrev
+from .rearrangement import rearrange
 
 __all__ = ["functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
-           "jacrev", "jvp", "linearize", "replace_all_batch_norm_modules_",
+           "jacrev", "jvp", "linearize", "rearrange", "replace_all_batch_norm_modules_",
            "stack_module_state", "vjp", "vmap"]  # fmt: skip

@@ -109,3 +109,14 @@ def test_a_function_with_its_own_gradient_is_one_call_of_a_graph():
         ).backward()
         assert names == ["l_v_", "autograd_function_apply", "getitem", "sum_1", "output"]
         assert x.grad.tolist() == [0, 7, 14]
+
+
+def test_the_default_backend_is_the_programs():
+    graphs = []
+    mt.compiler.set_default_backend(recording(graphs))
+    try:
+        assert mt.compile(lambda x: x + 1)(mt.ones(2)).tolist() == [2, 2]
+    finally:
+        mt.compiler.set_default_backend(None)
+    assert len(graphs) == 1
+    assert mt.compiler.get_default_backend() == "inductor"

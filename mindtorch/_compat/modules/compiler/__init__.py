@@ -22,7 +22,7 @@ _BACKENDS = frozenset((
 
 def compile(
     model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
-    dynamic: bool | None = None, backend: object = "inductor", mode: str | None = None,
+    dynamic: bool | None = None, backend: object = None, mode: str | None = None,
     options: Mapping[str, object] | None = None, name: str | None = None, disable: bool = False,
     recompile_limit: int | None = None, isolate_recompiles: bool = False,
     shapes_spec: object = None,
@@ -30,7 +30,8 @@ def compile(
     """What runs `model` (torch.compile): a module in a module, else a function.
 
     A `backend` that is a function gets each graph with its example inputs, and gives what runs;
-    the others run eagerly, and one warning in a process says so, but not where it is eager.
+    the others run eagerly, and one warning in a process says so, but not where it is eager. None
+    is what `get_default_backend()` gives.
     torch._dynamo.exc.Unsupported where `fullgraph` and a call is more than one graph.
     """
     if model is None:
@@ -38,6 +39,7 @@ def compile(
             target, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
             options=options, disable=disable, recompile_limit=recompile_limit,
         )  # fmt: skip
+    backend = get_default_backend() if backend is None else backend
     if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
@@ -183,13 +185,17 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     return sorted({*_BACKENDS, *REGISTERED} - {"npu", "npugraphs"})  # which torch_npu adds
 
 
-def get_default_backend() -> str:
-    """What torch names; nothing is compiled."""
-    return "inductor"
+_DEFAULT: list[Any] = ["inductor"]
 
 
-def set_default_backend(backend: object) -> None:
-    """Accepted without effect: nothing is compiled."""
+def get_default_backend() -> Any:
+    """What `torch.compile` takes where no backend is named; "inductor" runs eagerly here."""
+    return _DEFAULT[0]
+
+
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Replace it; None is "inductor" again."""
+    _DEFAULT[0] = "inductor" if backend is None else backend
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
