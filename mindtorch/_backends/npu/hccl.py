@@ -63,17 +63,17 @@ class Communicator:
 
     def all_reduce(self, source: Tensor, to: Tensor, op: str) -> None:
         """`to` = the reduction of every rank's `source`, elementwise."""
-        words = (address_of(source), address_of(to), source.numel(), *_kinds(source, op))
+        words = (address_of(source), address_of(to), _count(source), *_kinds(source, op))
         _must("HcclAllReduce", *words, *self._tail())
 
     def reduce_scatter(self, source: Tensor, to: Tensor, op: str) -> None:
         """`to` = this rank's part of the reduction of every rank's `source`."""
-        words = (address_of(source), address_of(to), to.numel(), *_kinds(source, op))
+        words = (address_of(source), address_of(to), _count(to), *_kinds(source, op))
         _must("HcclReduceScatter", *words, *self._tail())
 
     def all_gather(self, source: Tensor, to: Tensor) -> None:
         """`to` = every rank's `source`, one after the other."""
-        words = (address_of(source), address_of(to), source.numel(), _kind(source))
+        words = (address_of(source), address_of(to), _count(source), _kind(source))
         _must("HcclAllGather", *words, *self._tail())
 
     def all_to_all(
@@ -81,7 +81,8 @@ class Communicator:
     ) -> None:
         """Part i of `source`, of `there[i]` elements, goes to rank i; `here` are what comes; `even`
         says that all parts of all ranks are of one size: every rank must say the same."""
-        kind = _kind(source)
+        kind, parts_of_one = _kind(source), 1 + source.is_complex()
+        there, here = ([n * parts_of_one for n in counts] for counts in (there, here))
         if even:
             words = (address_of(source), there[0], kind, address_of(to), here[0], kind)
             _must("HcclAlltoAll", *words, *self._tail())
@@ -95,22 +96,22 @@ class Communicator:
 
     def broadcast(self, tensor: Tensor, root: int) -> None:
         """Every rank's `tensor` becomes that of `root`."""
-        words = (address_of(tensor), tensor.numel(), _kind(tensor), root)
+        words = (address_of(tensor), _count(tensor), _kind(tensor), root)
         _must("HcclBroadcast", *words, *self._tail())
 
     def send(self, tensor: Tensor, peer: int) -> None:
         """To one rank, which receives it."""
-        words = (address_of(tensor), tensor.numel(), _kind(tensor), peer)
+        words = (address_of(tensor), _count(tensor), _kind(tensor), peer)
         _must("HcclSend", *words, *self._tail())
 
     def receive(self, tensor: Tensor, peer: int) -> None:
         """From one rank, which sends it."""
-        words = (address_of(tensor), tensor.numel(), _kind(tensor), peer)
+        words = (address_of(tensor), _count(tensor), _kind(tensor), peer)
         _must("HcclRecv", *words, *self._tail())
 
     def exchange(self, items: Sequence[tuple[bool, Tensor, int]]) -> None:
         """Sends (True) to peers and receipts from them, all at once: none waits for another."""
-        rows = [(not sends, address_of(tensor), tensor.numel(), _kind(tensor), peer)
+        rows = [(not sends, address_of(tensor), _count(tensor), _kind(tensor), peer)
                 for sends, tensor, peer in items]  # fmt: skip
         table = np.array(rows, _ITEM)
         _must("HcclBatchSendRecv", table.ctypes.data, len(rows), *self._tail())
@@ -120,8 +121,14 @@ def address_of(tensor: Tensor) -> int:
     return address(tensor._storage) + tensor._geom.offset * tensor._geom.dtype.itemsize
 
 
+def _count(tensor: Tensor) -> int:
+    """Numbers that HCCL moves: two for a complex one."""
+    return tensor.numel() * (1 + tensor.is_complex())
+
+
 def _kind(tensor: Tensor) -> int:
     name = repr(tensor.dtype).rpartition(".")[2]
+    name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
     if name not in _DTYPES:
         raise TypeError(f"HCCL has no {tensor.dtype}; it has {', '.join(_DTYPES)}")
     word, default = _DTYPES[name]
