@@ -225,7 +225,7 @@ class Packed:
         version = tensor._storage.value
         with no_grad():
             if seen_as is not None:
-                tensor, self.back = seen_as(tensor)
+                tensor, self.back = _unasked(seen_as, tensor)
             self.packed = hooks[0](tensor)
         if tensor._storage.value != version:
             raise RuntimeError(
@@ -245,10 +245,20 @@ class Packed:
             )
         if self.back is not None:
             with no_grad():
-                tensor = self.back(tensor)
+                tensor = _unasked(self.back, tensor)
         alias = wrap(tensor._geom, tensor._storage)
         alias._fn, alias._nr = self.edge if number is None else (node, number)
         return alias
+
+
+def _unasked(function: Callable[[Tensor], Any], tensor: Tensor) -> Any:
+    """What `function` makes of a tensor where torch makes nothing: no dispatch mode sees it."""
+    modes = LOCAL.dispatches
+    LOCAL.dispatches = ()
+    try:
+        return function(tensor)
+    finally:
+        LOCAL.dispatches = modes
 
 
 def keep(tensor: Tensor, number: int | None, seen_as: Any = None) -> tuple[Any, int, int | None]:
