@@ -66,6 +66,11 @@ class UntypedStorage:
             raise RuntimeError(f"UntypedStorage: make a tensor on {target} and take its storage")
         self._storage, self._device = Storage(memory), target
 
+    @property
+    def _cdata(self) -> int:
+        """A number of the bytes: the same for all tensors that share them."""
+        return id(self._storage)
+
     @classmethod
     def of(cls, storage: Storage, device: Device) -> UntypedStorage:
         """The face of a storage."""

@@ -78,8 +78,8 @@ def _packed(self: NestedTensor) -> NestedTensor:
     return make(mindtorch.cat(samples), offsets)
 
 
-def _mismatch(name: str, shapes: Sequence[Any]) -> RuntimeError:
-    pair = " and ".join(str(tuple(s)) for s in shapes)
+def _mismatch(name: str, shapes: Sequence[Any], kind: str = "") -> RuntimeError:
+    pair = " and ".join(f"{kind}({list(s)})" if kind else str(tuple(s)) for s in shapes)
     names = getattr(namespace("aten"), name).overloads()
     overload = next((n for n in ("Tensor_Tensor", "Tensor") if n in names), "default")
     return RuntimeError(
@@ -125,17 +125,30 @@ def _spread(op: Op, like: NestedTensor, dense: Tensor) -> Tensor:
     """A dense operand that broadcasts against [B, *outer, j, *inner], for the packed values."""
     missing = like.dim() - dense.dim()
     if missing < 0:
-        raise _mismatch(op.name, [like.shape, dense.shape])
+        raise NotImplementedError("NYI: broadcasting NT with T with larger dim")
     whole = dense.reshape((1,) * missing + tuple(dense.shape))
     at = like._ragged_idx
-    if whole.shape[at] != 1:
-        raise _mismatch(op.name, [like.shape, dense.shape])
+    padded = whole.shape[at] != 1
+    if padded and (missing or whole.shape[0] != len(like)):
+        raise _mismatch(op.name, [like.shape, dense.shape], "torch.Size")
+    if padded:
+        return _unpadded(like, whole)
     if whole.shape[0] == 1:
         return whole.squeeze(0)
     if whole.shape[0] != len(like):
-        raise _mismatch(op.name, [like.shape, dense.shape])
+        raise _mismatch(op.name, [like.shape, dense.shape], "torch.Size")
     rows = whole.squeeze(at).index_select(0, samples_of(like))
     return rows.movedim(0, at - 1)
+
+
+def _unpadded(like: NestedTensor, padded: Tensor) -> Tensor:
+    """Rows of a tensor as long as the longest sample, for the packed values."""
+    lengths = like.spans()[1]
+    at, longest = like._ragged_idx, max(lengths)
+    rows = padded.expand([longest if d == at else n for d, n in enumerate(padded.shape)])
+    rows = rows.movedim(at, 1).flatten(0, 1)
+    where = [i * longest + j for i, n in enumerate(lengths) for j in range(n)]
+    return rows.index_select(0, mindtorch.tensor(where, device=rows.device)).movedim(0, at - 1)
 
 
 # --- along dims ---
@@ -345,6 +358,8 @@ def _attention(
             "scaled_dot_product_attention(): nested query, key and value of shape"
             " [B, heads, j, size] and no mask are expected"
         )
+    if not all(t.transpose(1, 2).is_contiguous() for t in (query, key, value)):
+        raise RuntimeError("No viable backend for scaled_dot_product_attention was found.")
     q, k, v = (to_padded_tensor(t, 0) for t in (query, key, value))
     lengths = mindtorch.tensor(key.spans()[1], device=k.device).reshape(-1, 1, 1, 1)
     allowed = mindtorch.arange(k.shape[-2], device=k.device) < lengths

@@ -185,14 +185,15 @@ def _refuse(
     source: Tensor, kind: layout, blocksize: Sequence[int] | None, dense_dim: int | None, call: str
 ) -> None:
     """RuntimeError, or IndexError for less than two dims, in torch's words."""
-    before = source._layout if isinstance(source, SparseTensor) else strided
+    sparse = source if isinstance(source, SparseTensor) else None
+    before = sparse._layout if sparse is not None else strided
     names = {**LAYOUT_NAMES, strided: "Strided"}
 
     def refuse(why: str) -> None:
         text = f"{call}: conversion from {names[before]} to {names[kind]}"
         raise RuntimeError(f"{text} {why} is not supported")
 
-    if before is sparse_coo is not kind and source._parts[0].shape[0] != 2:
+    if sparse is not None and before is sparse_coo is not kind and sparse._parts[0].shape[0] != 2:
         refuse("for input tensors with sparse_dim()!=2")
     if dense_dim is not None:
         if before is not strided:
@@ -214,8 +215,8 @@ def _refuse(
             )
         if min(sizes) <= 0:
             raise RuntimeError(f"{call}: blocksize needs to be positive, but got {sizes}")
-        if before in BLOCKED and list(source._vals.shape[1:]) != sizes:
-            refuse(f"with blocksize changed from {list(source._vals.shape[1:])} to {sizes}")
+        if sparse is not None and before in BLOCKED and list(sparse._vals.shape[1:]) != sizes:
+            refuse(f"with blocksize changed from {list(sparse._vals.shape[1:])} to {sizes}")
     elif before in BLOCKED and kind in (sparse_csr, sparse_csc):
         raise RuntimeError(
             f"sparse_compressed_to_sparse_{str(kind)[-3:]}: expected SparseCsr or SparseCsc layout"

@@ -40,6 +40,12 @@ x + 1
 x * x
 x + torch.ones(4)
 x + torch.ones(1, 1, 4)
+x + torch.arange(36.0).view(3, 3, 4)
+torch.arange(9.0).view(3, 3, 1) * x
+x + torch.ones(3, 4, 4)
+x + torch.ones(1, 3, 4)
+x + torch.ones(1, 3, 1, 4)
+F.scaled_dot_product_attention(*[x.chunk(2, -1)[0].unflatten(-1, (1, 2)).transpose(1, 2)] * 3)
 x * torch.ones(3, 1, 4)
 torch.ones(4) - x
 -x

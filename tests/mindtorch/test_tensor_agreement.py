@@ -57,6 +57,7 @@ CASES = {
     "of a list of arrays without dims": lambda t: list(read(t, [np.array(1.5), 2])),
     "of numpy's text": lambda t: t.tensor(np.str_("a")),
     "of more than 64 bits": lambda t: [t.tensor([1, 10**30], dtype=t.float32), t.tensor(10**30, dtype=t.complex64)],
+    "numbers of storages": lambda t: [len({s._cdata for s in (x.untyped_storage(), x[1:].untyped_storage(), t.ones(1).untyped_storage())}) for x in [t.ones(2)]],
     "of an index": lambda t: [t.FloatTensor(Counted()).shape, t.Tensor(np.int64(2)).shape],
     "tensor of ints": lambda t: t.tensor([1, 2]),
     "tensor of floats": lambda t: t.tensor([1.0, 2]),

@@ -465,7 +465,9 @@ def test_measurements_are_torchs_by_name_and_figures():
         kinds = [c.__module__.partition(".")[2] for c in (b.Measurement, b.Timer, b.Compare)]
         units = [b.select_unit(v) for v in (7.0, 2e-3, 3e-6, 4e-9, 1e-12)]
         figures = [b.trim_sigfig(v, 2) for v in (0.0123, 1234.5)]
-        return refusals, kinds, str(b.Compare([m])), figures, units
+        none = b.Measurement(1, [], spec)
+        quiet = none.median, none.mean, none.iqr, none.has_warnings
+        return refusals, kinds, str(b.Compare([m])), figures, units, quiet
 
     agree(run)
 

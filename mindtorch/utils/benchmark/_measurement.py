@@ -79,7 +79,7 @@ class Measurement:
         return [t / self.number_per_run for t in self.raw_times]
 
     def _quantile(self, share: float) -> float:
-        return float(np.quantile(self.times, share))
+        return float(np.quantile(self.times, share)) if self.raw_times else -1.0
 
     @property
     def median(self) -> float:
@@ -87,7 +87,7 @@ class Measurement:
 
     @property
     def mean(self) -> float:
-        return float(np.mean(self.times))
+        return float(np.mean(self.times)) if self.raw_times else -1.0
 
     @property
     def iqr(self) -> float:
