@@ -67,6 +67,7 @@ from ._store import (
     TCPStore,
 )
 from ._subgroups import (
+    BackendConfig,
     get_pg_count,
     new_group,
     new_subgroups,
@@ -77,6 +78,7 @@ from ._subgroups import (
 
 __all__ = [
     "Backend",
+    "BackendConfig",
     "DebugLevel",
     "DistBackendError",
     "DistError",
@@ -374,8 +376,7 @@ def get_backend(group: Group = None) -> str:
 def get_backend_config(group: Group = None) -> str:
     """The backend of each type of device, `cpu:gloo,npu:hccl`; ValueError for who is not in the
     group."""
-    name = get_backend(group)
-    return name if ":" in name else ",".join(f"{device}:{name}" for device in ("cpu", "npu"))
+    return str(BackendConfig(get_backend(group)))
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:

@@ -11,6 +11,34 @@ from ._calls import Group, GroupMember
 from ._group import ProcessGroup
 
 
+class BackendConfig:
+    """The backend of each type of device, of `gloo` or `cpu:gloo,npu:hccl`; ValueError for a
+    device that is named twice and for what is no pair."""
+
+    def __init__(self, backend: str) -> None:
+        pairs = [pair.split(":") for pair in backend.lower().split(",")]
+        if backend == "undefined":
+            pairs = [["cpu", "gloo"], ["npu", "hccl"]]
+        elif ":" not in backend:
+            pairs = [["cpu", backend], ["npu", backend]]
+        self.device_backend_map: dict[str, str] = {}
+        for pair in pairs:
+            device, name = pair if len(pair) == 2 else (backend, "")
+            if len(pair) != 2 or device in self.device_backend_map:
+                what = (
+                    f"device:backend pairing: {backend}" if len(pair) != 2 else f"second {device}"
+                )
+                raise ValueError(f"Invalid {what}: expected device:backend,device:backend")
+            self.device_backend_map[device] = name
+
+    def get_device_backend_map(self) -> dict[str, str]:
+        """Backends by types of devices."""
+        return self.device_backend_map
+
+    def __repr__(self) -> str:
+        return ",".join(map(":".join, self.device_backend_map.items()))
+
+
 def new_group(
     ranks: Sequence[int] | None = None, timeout: timedelta | float | None = None,
     backend: str | None = None, pg_options: object = None, use_local_synchronization: bool = False,

@@ -205,6 +205,17 @@ def test_group_of_one_changes_nothing(alone):
     assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "gloo")
 
 
+def test_backends_are_told_by_devices(alone):
+    assert dist.get_backend_config() in ("cpu:gloo,npu:gloo", "cpu:gloo,npu:hccl")
+    for name, shown in (("gloo", "cpu:gloo,npu:gloo"), ("cpu:gloo", "cpu:gloo")):
+        config = dist.BackendConfig(dist.Backend(name))
+        assert str(config) == shown
+        assert ",".join(map(":".join, config.get_device_backend_map().items())) == shown
+    for wrong in ("cpu:gloo,cpu:gloo", "cpu:gloo:x"):
+        with pytest.raises(ValueError, match="Invalid"):
+            dist.BackendConfig(wrong)
+
+
 def test_second_group_is_refused(alone):
     with pytest.raises(ValueError, match="twice"):
         dist.init_process_group("gloo", "tcp://127.0.0.1:1", world_size=1, rank=0)
