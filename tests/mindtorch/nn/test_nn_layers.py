@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from nn_differential import compare_modules, integers, rand
 
+import mindtorch as mt
+
 Case = tuple[str, Any, tuple[Any, ...]]
 
 LINEAR: list[Case] = [
@@ -292,3 +294,18 @@ def test_layer_in_half_precision_is_near_its_wide_self(case: Case, dtype: str) -
     for found, expected in zip(results[1], results[0], strict=True):
         scale = float(np.abs(expected).max())
         np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.05 * scale)
+
+
+@pytest.mark.parametrize("name", ["native_batch_norm", "batch_norm"])
+def test_every_call_moves_running_statistics_once(name):
+    x = mt.arange(24.0).reshape(3, 2, 4).sin()
+    for _ in range(5):  # the third call is the one that composites are recorded in
+        moved = []
+        for device in ("cpu", "npu"):
+            mean, var = mt.zeros(2, device=device), mt.ones(2, device=device)
+            if name == "batch_norm":
+                mt.nn.functional.batch_norm(x.to(device), mean, var, training=True)
+            else:
+                mt.native_batch_norm(x.to(device), None, None, mean, var, True, 0.1, 1e-5)
+            moved.append((mean.cpu(), var.cpu()))
+        mt.testing.assert_close(*moved)

@@ -281,7 +281,7 @@ ACL_INLINE double cosh_one(double x) { return std::cosh(x); }
 ACL_INLINE float tanh_one(float x) {
   const Two e = exp_pair(within(std::fabs(x), 0.0f, 89.5f)), r = reciprocal(e);
   const Two ratio = over(plus_smaller(e, Two{-r.hi, -r.lo}), plus_smaller(e, r));
-  const float y = std::fabs(x) > 8.664339742f ? 1.0f : value(ratio);
+  const float y = std::fabs(x) > 9.010913347f ? 1.0f : value(ratio);  // the nearest float is 1 from there
   return x == 0.0f ? x : (x < 0.0f ? -y : y);
 }
 ACL_INLINE double tanh_one(double x) { return std::tanh(x); }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...._compat.warn_once import warn_once
+from ...._tensor.recording import unrepeatable
 from ...rules import c_name
 from ...words import *
 from .constants import refuse_gradients
@@ -210,6 +211,7 @@ def normalized_by(
             (input, weight, bias, mean, var, training, momentum, eps),
         )
     if training and mean is not None and var is not None and _moves(input, mean, var):
+        unrepeatable()  # a body that were run once more would move them again
         results = aten._batch_norm_moving(input, weight, bias, mean, var, momentum, eps)
         mean._bump_version()
         var._bump_version()

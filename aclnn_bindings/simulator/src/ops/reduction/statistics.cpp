@@ -142,6 +142,14 @@ void norm_one_by_one(const Tensor& out, const Tensor& self, const NormPlan& p) {
   }
   copy_tensor(out, dense(sums.get(), ACL_FLOAT, out.dims, out.rank));
 }
+// What is added one by one is off by as many roundings, the same way where elements are repeated:
+// longer sums, and those, are exact instead.
+constexpr int64_t kMostOneByOne = 4096;
+bool may_add_one_by_one(const Tensor& out, const Tensor& self) {
+  for (int i = 0; i < self.rank; ++i)
+    if (self.strides[i] == 0 && self.dims[i] > 1) return false;
+  return self.numel() <= kMostOneByOne * out.numel();
+}
 template <int Out>
 aclError run_norm(Call& c) {
   using P = params::Norm;
@@ -149,7 +157,7 @@ aclError run_norm(Call& c) {
   const Tensor &out = c.tensor(Out), &self = c.tensor(P::self);
   const NormPlan& p = c.get<NormPlan>();
   if (out.numel() == 0) return ACL_SUCCESS;
-  const bool adds = p.order != 0 && std::isfinite(p.order);
+  const bool adds = p.order != 0 && std::isfinite(p.order) && may_add_one_by_one(out, self);
   int64_t row;
   if (in_rows(out, self, p, row)) {
     with_float(self.dtype, [&](auto tag) { norm_rows<typename decltype(tag)::type>(out, self, p.reduce.axes, row); });
