@@ -551,7 +551,8 @@ _UNSHARED = 3
 
 def _laid_out_like(variable: Tensor, grad: Tensor) -> Tensor:
     geom = variable._geom
-    if not geom.dense or (grad._geom.strides == geom.strides and grad._fn is None):
+    same = grad._geom.strides == geom.strides and grad._fn is None
+    if same or not geom.dense or DOOR["is_wrapper"](grad):
         return aten.clone(grad)
     if MODES.active and LOCAL.dispatches:
         laid_out = DOOR["operator_of_mode"](

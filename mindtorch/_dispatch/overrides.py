@@ -605,7 +605,11 @@ def _ask_for_gradients(
 ) -> Any:
     """A function of torch.autograd, to the mode or to the classes of its tensors that want it;
     NotImplemented without."""
-    kinds = [k for k in overriding(tensors) if not _takes_rows(k) and type(k) not in WRAPPERS]
+    kinds = [
+        value for value in overriding(tensors)
+        if not _takes_rows(value) and type(value) not in WRAPPERS
+        and not hasattr(type(value), "_differentiable")
+    ]  # fmt: skip
     if not kinds and not by_name():
         return NotImplemented
     return handle_torch_function(function, tensors, *args, **options)

@@ -86,7 +86,9 @@ def _row_call(op: Op, form: str, raw: Sequence[Any]) -> Any:
     with asking_classes():
         if form not in ("inplace", "augmented"):
             # As in torch, gradients are those of the parts, which may be tensors with memory.
-            composite = COMPOSITES.get(op.name) if op.name in PRODUCTS and LOCAL.grad else None
+            whole = any(hasattr(type(value), "_differentiable") for value in raw)
+            in_parts = op.name in PRODUCTS and LOCAL.grad and not whole
+            composite = COMPOSITES.get(op.name) if in_parts else None
             if composite and (result := composite(*normalise(op, raw))) is not NotImplemented:
                 return result
             return op.entry("aten")(*raw)
