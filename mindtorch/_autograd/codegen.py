@@ -204,6 +204,11 @@ def _record(rule: Formula, form: str) -> str:
     ]
     lines += [f"    out = plan.run({params})"]
     if form is _WATCHED and op.name in PRODUCTS:
+        # Hooks see a factor that the gradient of the other asks for.
+        parts = [
+            f"({part}) if e{1 - i} is not None else (a{i}, a{i}._storage.value, None)"
+            for i, part in enumerate(parts)
+        ]
         lines += ["    late = second_first(op.name, plan.args)", f"    if late: s1 = {parts[1]}"]
         lines += [f"    s0 = {parts[0]}", f"    if not late: s1 = {parts[1]}"]
         parts = ["s0", "s1"]

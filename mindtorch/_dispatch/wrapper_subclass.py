@@ -22,6 +22,7 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from ..utils._pytree import tree_leaves
 from .bind import normalise
+from .composites import whole_row
 from .dispatch_modes import COMPOSITES, TorchDispatchMode
 from .keys import DispatchKey
 from .overrides import EVERY, WRAPPERS, through_mode
@@ -90,6 +91,8 @@ def _row_call(op: Op, form: str, raw: Sequence[Any]) -> Any:
             in_parts = op.name in PRODUCTS and LOCAL.grad and not whole
             composite = COMPOSITES.get(op.name) if in_parts else None
             if composite and (result := composite(*normalise(op, raw))) is not NotImplemented:
+                return result
+            if op.body is not None and (result := whole_row(op, raw)) is not NotImplemented:
                 return result
             return op.entry("aten")(*raw)
         named = {a.name: v for a, v in zip(op.schema.args, raw, strict=True) if a.keyword_only}

@@ -75,6 +75,22 @@ def _dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
     return DLDeviceType["kDLCPU"], 0
 
 
+_LATEST = (1, 0)  # the version of capsules that numpy reads
+
+
+def _capsule_of(source: Any) -> Any:
+    """What a producer gives, of a version if it knows of versions."""
+    if type(source).__name__ == "PyCapsule":
+        return source
+    kind, _ = source.__dlpack_device__()
+    if int(kind) != int(DLDeviceType["kDLCPU"]):
+        return source.__dlpack__()
+    try:
+        return source.__dlpack__(max_version=_LATEST)
+    except TypeError:
+        return source.__dlpack__()
+
+
 @surface(method=False, internal=False)
 def from_dlpack(
     ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None
@@ -91,13 +107,12 @@ def from_dlpack(
             raise BufferError("Can't export tensors with layout other than torch.strided")
         source = ext_tensor.detach()
     else:
-        unversioned = '"dltensor"' in repr(ext_tensor)
-        if type(ext_tensor).__name__ == "PyCapsule":
-            ext_tensor = _Capsule(ext_tensor)
-        elif not hasattr(ext_tensor, "__dlpack__"):
+        if type(ext_tensor).__name__ != "PyCapsule" and not hasattr(ext_tensor, "__dlpack__"):
             raise _invalid()
         try:
-            array = np.from_dlpack(ext_tensor)
+            capsule = _capsule_of(ext_tensor)
+            unversioned = '"dltensor"' in repr(capsule)
+            array = np.from_dlpack(_Capsule(capsule))
             source = from_numpy(np.asarray(_Writable(array)) if unversioned else array)
         except ValueError as error:
             raise _invalid() from error

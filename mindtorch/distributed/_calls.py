@@ -121,7 +121,7 @@ def _reduction(op: str, tensor: Tensor, name: str) -> tuple[str, bool]:
             raise ValueError(f"{name}: AVG needs floating point, got {tensor.dtype}")
         return "SUM", True
     if op not in REDUCTIONS:
-        raise ValueError(f"{name}: op {op!r}: expected one of {', '.join((*REDUCTIONS, 'AVG'))}")
+        raise TypeError(f"{name}: op {op!r}: expected one of {', '.join((*REDUCTIONS, 'AVG'))}")
     word = str.__str__(op)
     if op != "SUM" and tensor.is_complex():
         raise ValueError(f"{name} does not support RedOpType.{word} on complex tensors")

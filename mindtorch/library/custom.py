@@ -624,9 +624,8 @@ def custom_op(
                 f" Got: {base}{text}"
             )
         kernel = function if device_types is None else None
-        definition = CustomOpDef(
-            name, text, kernel, from_function=True, tags=(Tag.pt2_compliant_tag, *_listed(tags))
-        )
+        marks = tuple(dict.fromkeys((Tag.pt2_compliant_tag, *_listed(tags))))
+        definition = CustomOpDef(name, text, kernel, from_function=True, tags=marks)
         definition._init_fn = function
         if device_types is not None:
             definition.register_kernel(device_types, function)

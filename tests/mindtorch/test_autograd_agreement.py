@@ -490,7 +490,7 @@ def saved_tensors_are_packed_and_read_in_torchs_order(t):
         lambda: f.linear(x, w), lambda: f.linear(x, w, t.ones(5)), lambda: x.lerp(v, x),
         lambda: f.layer_norm(x, (4,), v, v * 2), lambda: t.linalg.svdvals(m), lambda: x.hypot(v),
         lambda: t.addcmul(x, v, x), lambda: f.conv1d(x, t.ones(2, 3, 2, requires_grad=True)),
-        lambda: f.rms_norm(x, (4,), v), lambda: f.cross_entropy(x[0], t.arange(3)),
+        lambda: f.linear(x.detach(), w), lambda: f.rms_norm(x, (4,), v), lambda: f.cross_entropy(x[0], t.arange(3)),
     ]  # fmt: skip
     log = []
 

@@ -535,3 +535,34 @@ def _products_with_a_quantised_weight(library, call):
 def test_products_with_a_class_are_recorded_in_parts(call):
     expected = _products_with_a_quantised_weight(torch, call)
     assert _products_with_a_quantised_weight(mindtorch, call) == expected
+
+
+def _operators_of_whole_rows(library):
+    names = []
+
+    class Wrapper(library.Tensor):
+        @staticmethod
+        def __new__(cls, x):
+            return library.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+
+        def __init__(self, x):
+            self.inner = x
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            plain = [a.inner if isinstance(a, Wrapper) else a for a in args]
+            return func(*plain, **(kwargs or {}))
+
+    w = Wrapper(library.ones(2))
+    results = (
+        library.equal(w, w),
+        library.allclose(w, w),
+        int(w.argmax()),
+        float(library.vdot(w, w)),
+    )
+    return names, results
+
+
+def test_classes_see_rows_in_python_that_are_one_operator():
+    assert _operators_of_whole_rows(mindtorch) == _operators_of_whole_rows(torch)

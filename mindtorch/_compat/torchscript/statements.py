@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from .errors import FrontendError, NotSupportedError, ScriptError, UnsupportedNodeError
+from .errors import FrontendError, NotSupportedError, ScriptError, UnsupportedNodeError, excerpt
 from .expressions import Expressions
 from .graph import Block, NotLowered, Place, ScriptValue
 from .iteration import element, is_unrolled, iterable, length, static_length
@@ -115,11 +115,14 @@ class StatementLowering(Expressions):
     # Ifs.
 
     def _if(self, node: ast.If) -> None:
-        condition = self.condition(node.test)
+        condition, before = self.condition(node.test), dict(self.errors)
         self.branches(
             self.place(node), condition,
             lambda: self.statements(node.body), lambda: self.statements(node.orelse),
         )  # fmt: skip
+        for name, error in self.errors.items():
+            if before.get(name) != error:
+                self.errors[name] = f"\n{error}:\n{excerpt(self.source, node)}"
 
     def _assert(self, node: ast.Assert) -> None:
         condition = self.condition(node.test)

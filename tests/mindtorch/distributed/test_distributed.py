@@ -235,7 +235,7 @@ def unused_in_turn():
 
 
 def test_bad_arguments_are_named(alone):
-    with pytest.raises(ValueError, match="op 'XOR': expected one of SUM"):
+    with pytest.raises(TypeError, match="op 'XOR': expected one of SUM"):
         dist.all_reduce(torch.ones(1), op="XOR")
     with pytest.raises(ValueError, match="AVG needs floating point"):
         dist.all_reduce(torch.ones(1, dtype=torch.int64), op="AVG")
