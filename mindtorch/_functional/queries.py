@@ -22,7 +22,8 @@ from .._tensor.tensor import Tensor
 from .._tensor.typed_storage import TypedStorage, typed
 from .._tensor.types import Number
 from .._tensor.untyped_storage import UntypedStorage
-from ..ops import aten, rules
+from ..ops import rules
+from ..ops.spec import aten
 from .creation import sizes_of, tensor
 from .literals import is_sequence
 from .publish import FUNCTIONS, surface

@@ -270,9 +270,9 @@ class NestedTensor(Tensor):
         return self._as_gradient(self._values.detach().clone().requires_grad_(self.requires_grad))
 
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
-        return _rebuilt, (self._saved_parts(),)
+        return _rebuilt, (self._jagged_parts(),)
 
-    def _saved_parts(self) -> dict[str, Any]:
+    def _jagged_parts(self) -> dict[str, Any]:
         """What files of torch's call its parts."""
         return {
             "values": self._values.detach(), "offsets": self._offsets, "lengths": self._lengths,

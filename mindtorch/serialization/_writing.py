@@ -196,7 +196,7 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         return _REBUILD_NESTED, nested._saved_parts()
     if tensor.is_nested:
         jagged: Any = tensor
-        return _REBUILD_FROM_TYPE, (_REBUILD_JAGGED, _JAGGED, (jagged._saved_parts(),), {})
+        return _REBUILD_FROM_TYPE, (_REBUILD_JAGGED, _JAGGED, (jagged._jagged_parts(),), {})
     if hasattr(kind, "__torch_dispatch__"):
         return cast("tuple[Any, ...]", tensor.__reduce_ex__(2))
     if tensor.layout is not strided:

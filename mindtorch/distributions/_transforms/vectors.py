@@ -10,6 +10,7 @@ import math
 
 import mindtorch
 
+from ..._tensor.geometry import Size
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Shape
 from .. import constraints
@@ -52,10 +53,16 @@ class SoftmaxTransform(_Plain):
     inverse_shape = forward_shape
 
 
+def _ending(shape: Shape, cut: int, *last: int) -> Shape:
+    """A shape with other last sizes; a Size stays one."""
+    sizes = (*shape[:-cut], *last)
+    return Size(sizes) if isinstance(shape, Size) else sizes
+
+
 def _vector(shape: Shape, change: int = 0) -> Shape:
     if len(shape) < 1:
         raise ValueError("Too few dimensions on input")
-    return shape[:-1] + (shape[-1] + change,)  # noqa: RUF005 - a Size stays one
+    return _ending(shape, 1, shape[-1] + change)
 
 
 class StickBreakingTransform(_Plain):
@@ -160,7 +167,7 @@ class CorrCholeskyTransform(_Plain):
         if len(shape) < 1:
             raise ValueError("Too few dimensions on input")
         n = _order(shape[-1])
-        return shape[:-1] + (n, n)  # noqa: RUF005 - a Size stays one
+        return _ending(shape, 1, n, n)
 
     def inverse_shape(self, shape: Shape) -> Shape:
         if len(shape) < 2:
@@ -168,7 +175,7 @@ class CorrCholeskyTransform(_Plain):
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         n = shape[-1]
-        return shape[:-2] + (n * (n - 1) // 2,)  # noqa: RUF005 - a Size stays one
+        return _ending(shape, 2, n * (n - 1) // 2)
 
 
 def _rows_from_partial(partial: Tensor) -> Tensor:

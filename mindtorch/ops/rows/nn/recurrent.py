@@ -135,11 +135,11 @@ def _cell_grad(
     grad_hy: Tensor | None, grad_cy: Tensor | None, x_gates: Tensor, h_gates: Tensor, cx: Tensor,
     cy: Tensor, opened: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    grads = [aten.zeros_like(cx) if g is None else g for g in (grad_hy, grad_cy)]
-    if aten._recorded(*grads, x_gates, h_gates, cx):
-        by_gates, by_cell = _lstm_slopes(grads[0], grads[1], x_gates + h_gates, cx, cy)
+    by_hy, by_cy = (aten.zeros_like(cx) if g is None else g for g in (grad_hy, grad_cy))
+    if aten._recorded(by_hy, by_cy, x_gates, h_gates, cx):
+        by_gates, by_cell = _lstm_slopes(by_hy, by_cy, x_gates + h_gates, cx, cy)
     else:
-        by_gates, by_cell, _ = aten._lstm_cell_backward(*grads, cx, cy, opened)
+        by_gates, by_cell, _ = aten._lstm_cell_backward(by_hy, by_cy, cx, cy, opened)
     return by_gates, by_gates, by_cell
 
 
