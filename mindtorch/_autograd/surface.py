@@ -315,9 +315,9 @@ def backward(
 ) -> None:
     """Add the gradients of `tensors` into the leaves' `.grad` (torch.autograd.backward)."""
     _refuse_transforms()
-    several = tuple(_listed(tensors))
+    outs = _listed(tensors)
     answer = DOOR["ask_for_gradients"](
-        backward, several, several, grad_tensors=grad_tensors, retain_graph=retain_graph,
+        backward, outs, tuple(outs), grad_tensors=grad_tensors, retain_graph=retain_graph,
         create_graph=create_graph, inputs=inputs,
     )  # fmt: skip
     if answer is not NotImplemented:
@@ -336,7 +336,6 @@ def backward(
     into = None if inputs is None else _listed(inputs)
     if into == []:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    outs = _listed(tensors)
     grads = [None] * len(outs) if grad_tensors is None else _listed(grad_tensors)
     keep = _keeps(retain_graph, create_graph)
     roots = engine.root_edges(outs, grads)
@@ -392,9 +391,9 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """Gradients of `outputs` with respect to `inputs`, added to nothing (torch.autograd.grad)."""
-    tensors = tuple(_listed(outputs)), tuple(_listed(inputs))
+    outs, ins = _listed(outputs), _listed(inputs)
     answer = DOOR["ask_for_gradients"](
-        grad, tensors[0] + tensors[1], *tensors, grad_outputs=grad_outputs,
+        grad, outs + ins, tuple(outs), tuple(ins), grad_outputs=grad_outputs,
         retain_graph=retain_graph, create_graph=create_graph, only_inputs=only_inputs,
         allow_unused=materialize_grads if allow_unused is None else allow_unused,
         is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
@@ -415,10 +414,9 @@ def grad(
         )
     if is_grads_batched:
         return _batched_grad(
-            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,
+            outs, ins, grad_outputs, retain_graph, create_graph, allow_unused,
             materialize_grads,
         )  # fmt: skip
-    outs, ins = _listed(outputs), _listed(inputs)
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     _refuse_no_inputs(ins)
@@ -442,7 +440,8 @@ def grad(
 
 
 def _batched_grad(
-    outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool,
+    outputs: list[Any], inputs: list[Any], grad_outputs: Any, retain_graph: bool | None,
+    create_graph: bool,
     allow_unused: bool | None, materialize_grads: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     """`grad` for each element along the first dim of `grad_outputs`, stacked."""
@@ -455,7 +454,7 @@ def _batched_grad(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes"
             f" {sorted(sizes)} for the mapped dimension"
         )
-    for i, (out, weight) in enumerate(zip(_listed(outputs), parts, strict=True)):
+    for i, (out, weight) in enumerate(zip(outputs, parts, strict=True)):
         if weight.shape[1:] != out.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output"
