@@ -225,7 +225,7 @@ class Packed:
         version = tensor._storage.value
         with no_grad():
             if seen_as is not None:
-                tensor, self.back = _unasked(seen_as, tensor)
+                tensor, self.back = aten._unseen(seen_as, tensor)
             self.packed = hooks[0](tensor)
         if tensor._storage.value != version:
             raise RuntimeError(
@@ -245,20 +245,10 @@ class Packed:
             )
         if self.back is not None:
             with no_grad():
-                tensor = _unasked(self.back, tensor)
+                tensor = aten._unseen(self.back, tensor)
         alias = wrap(tensor._geom, tensor._storage)
         alias._fn, alias._nr = self.edge if number is None else (node, number)
         return alias
-
-
-def _unasked(function: Callable[[Tensor], Any], tensor: Tensor) -> Any:
-    """What `function` makes of a tensor where torch makes nothing: no dispatch mode sees it."""
-    modes = LOCAL.dispatches
-    LOCAL.dispatches = ()
-    try:
-        return function(tensor)
-    finally:
-        LOCAL.dispatches = modes
 
 
 def keep(tensor: Tensor, number: int | None, seen_as: Any = None) -> tuple[Any, int, int | None]:
@@ -311,8 +301,8 @@ _READING: dict[type[Node], type[Node]] = {}
 
 
 def _reading(cls: type[Node]) -> type[Node]:
-    if cls in _READING.values():
-        return cls
+    if cls in _READING:
+        return _READING[cls]
 
     def apply(node: Node, grads: list[Any]) -> Any:
         saved = node.saved
@@ -324,10 +314,10 @@ def _reading(cls: type[Node]) -> type[Node]:
         finally:
             node.saved = saved
 
-    if cls not in _READING:
-        members = {"__slots__": (), "__module__": cls.__module__, "apply": apply}
-        _READING[cls] = type(cls.__name__, (cls,), members)
-    return _READING[cls]
+    members = {"__slots__": (), "__module__": cls.__module__, "apply": apply}
+    reading = type(cls.__name__, (cls,), members)
+    _READING[cls] = _READING[reading] = reading
+    return reading
 
 
 def _unpack(node: Node, saved: Any) -> Any:

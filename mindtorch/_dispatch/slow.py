@@ -165,8 +165,7 @@ def _asked_anyway(op: Op, end: str, args: Sequence[Any]) -> Any:
     """
     if not (MODES.active and LOCAL.dispatches):
         return NotImplemented
-    composite = None if end or LOCAL.inference else dispatch_modes.COMPOSITES.get(op.name)
-    if composite is not None and (result := composite(*args)) is not NotImplemented:
+    if not end and (result := dispatch_modes.in_parts(op, args)) is not NotImplemented:
         return result
     if op.body is not None:
         return NotImplemented

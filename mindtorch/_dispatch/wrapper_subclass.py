@@ -23,7 +23,7 @@ from ..ops.spec import Op
 from ..utils._pytree import tree_leaves
 from .bind import normalise
 from .composites import whole_row
-from .dispatch_modes import COMPOSITES, TorchDispatchMode
+from .dispatch_modes import TorchDispatchMode, in_parts
 from .keys import DispatchKey
 from .overrides import EVERY, WRAPPERS, through_mode
 
@@ -88,10 +88,10 @@ def _row_call(op: Op, form: str, raw: Sequence[Any]) -> Any:
         if form not in ("inplace", "augmented"):
             # As in torch, gradients are those of the parts, which may be tensors with memory.
             whole = any(hasattr(type(value), "_differentiable") for value in raw)
-            in_parts = op.name in PRODUCTS and LOCAL.grad and not whole
-            composite = COMPOSITES.get(op.name) if in_parts else None
-            if composite and (result := composite(*normalise(op, raw))) is not NotImplemented:
-                return result
+            if op.name in PRODUCTS and LOCAL.grad and not whole:
+                result = in_parts(op, normalise(op, raw))
+                if result is not NotImplemented:
+                    return result
             if op.body is not None and (result := whole_row(op, raw)) is not NotImplemented:
                 return result
             return op.entry("aten")(*raw)

@@ -465,14 +465,8 @@ x.split(-1); x.permute(0); x.repeat(1); x.unfold(9, 1, 1); x.narrow(0, 9, 9)
 """.replace("\n", ";").split(";")
 
 
-def _asked_of_refused(library, call):
-    modes = importlib.import_module(f"{library.__name__}.utils._python_dispatch")
-    names = []
-
-    class Mode(modes.TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            names.append(str(func))
-            return func(*args, **(kwargs or {}))
+def _class_around(library, answer):
+    """A class without memory around a tensor; `answer` computes its operators."""
 
     class Wrapper(library.Tensor):
         @staticmethod
@@ -484,10 +478,30 @@ def _asked_of_refused(library, call):
 
         @classmethod
         def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-            names.append(f"asked for {func}")
-            raise LookupError("not here")
+            return answer(cls, func, args, kwargs or {})
 
-    for x in (library.ones(4, 3), Wrapper(library.ones(4, 3))):
+    return Wrapper
+
+
+def _inner(cls, args):
+    return [a.inner if isinstance(a, cls) else a for a in args]
+
+
+def _asked_of_refused(library, call):
+    modes = importlib.import_module(f"{library.__name__}.utils._python_dispatch")
+    names = []
+
+    class Mode(modes.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    def refuse(cls, func, args, kwargs):
+        names.append(f"asked for {func}")
+        raise LookupError("not here")
+
+    wrapped = _class_around(library, refuse)
+    for x in (library.ones(4, 3), wrapped(library.ones(4, 3))):
         with pytest.raises(Exception) as error, Mode():  # noqa: PT011 - what it is, is compared
             eval(call.strip(), {"x": x, "library": library})
         names.append(type(error.value).__name__)
@@ -501,28 +515,16 @@ def test_modes_and_classes_are_asked_before_shapes_are_looked_at(call):
 
 def _products_with_a_quantised_weight(library, call):
     names = []
-    operators = library.ops.aten
+    views = library.ops.aten.t.default, library.ops.aten.detach.default
 
-    class Weight(library.Tensor):
-        @staticmethod
-        def __new__(cls, x):
-            return library.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
-
-        def __init__(self, x):
-            self.inner = x
-
-        @classmethod
-        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-            names.append(str(func))
-            plain = [a.inner if isinstance(a, Weight) else a for a in args]
-            result = func(*plain, **(kwargs or {}))
-            return (
-                cls(result) if func in (operators.t.default, operators.detach.default) else result
-            )
+    def compute(cls, func, args, kwargs):
+        names.append(str(func))
+        result = func(*_inner(cls, args), **kwargs)
+        return cls(result) if func in views else result
 
     x = library.ones(2, 5, 3, requires_grad=True)
     bias = library.ones(4, requires_grad=True)
-    weight = Weight(library.arange(12.0).reshape(4, 3))
+    weight = _class_around(library, compute)(library.arange(12.0).reshape(4, 3))
     functional = library.nn.functional
     result = eval(call, {"x": x, "w": weight, "b": bias, "F": functional})
     result.sum().backward()
@@ -540,21 +542,11 @@ def test_products_with_a_class_are_recorded_in_parts(call):
 def _operators_of_whole_rows(library):
     names = []
 
-    class Wrapper(library.Tensor):
-        @staticmethod
-        def __new__(cls, x):
-            return library.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+    def compute(cls, func, args, kwargs):
+        names.append(str(func))
+        return func(*_inner(cls, args), **kwargs)
 
-        def __init__(self, x):
-            self.inner = x
-
-        @classmethod
-        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-            names.append(str(func))
-            plain = [a.inner if isinstance(a, Wrapper) else a for a in args]
-            return func(*plain, **(kwargs or {}))
-
-    w = Wrapper(library.ones(2))
+    w = _class_around(library, compute)(library.ones(2))
     results = (
         library.equal(w, w),
         library.allclose(w, w),

@@ -130,7 +130,35 @@ class TopLevelTracedModule(TracedModule):
         return replayed(target, self.__dict__["_decisions"], args, kwargs)
 
 
-class ScriptMethod:
+class _Lowered:
+    """What is shown of a function or a method that has a lowered form."""
+
+    @property
+    def _lowered(self) -> LoweredFunction:
+        raise NotImplementedError
+
+    @property
+    def code(self) -> str:
+        """The text of the lowered program."""
+        return code_of(self._lowered)
+
+    @property
+    def graph(self) -> GraphView:
+        """The graph."""
+        return graph_of(self._lowered)
+
+    @property
+    def inlined_graph(self) -> GraphView:
+        """The graph, with those that it calls put in."""
+        return inlined_graph_of(self._lowered)
+
+    @property
+    def code_with_constants(self) -> tuple[str, ConstMap]:
+        """The text, and the tensors that it names."""
+        return code_with_constants_of(self._lowered)
+
+
+class ScriptMethod(_Lowered):
     """A method of a scripted module, bound to it, with its lowered form."""
 
     def __init__(self, owner: Module, function: Callable[..., Any]):
@@ -151,26 +179,6 @@ class ScriptMethod:
     def schema(self) -> ScriptDeclaration:
         """The declaration."""
         return self._lowered.schema
-
-    @property
-    def code(self) -> str:
-        """The text of the lowered method."""
-        return code_of(self._lowered)
-
-    @property
-    def graph(self) -> GraphView:
-        """The method's graph."""
-        return graph_of(self._lowered)
-
-    @property
-    def inlined_graph(self) -> GraphView:
-        """The method's graph, with those that it calls put in."""
-        return inlined_graph_of(self._lowered)
-
-    @property
-    def code_with_constants(self) -> tuple[str, ConstMap]:
-        """The text of the method, and the tensors that it names."""
-        return code_with_constants_of(self._lowered)
 
     def __repr__(self) -> str:
         return f"<torch.ScriptMethod object at {id(self):#x}>"
@@ -282,7 +290,7 @@ def replayed(
         return call(function, decisions, args, kwargs)
 
 
-class ScriptFunction:
+class ScriptFunction(_Lowered):
     """A scripted or a traced function."""
 
     def __init__(self, function: Callable[..., Any], decisions: Decisions | None = None):
@@ -338,26 +346,6 @@ class ScriptFunction:
         if self._decisions is not None:
             raise NotLowered(_NO_TRACE)
         return at_boundary(lambda: compiled(self._function))
-
-    @property
-    def code(self) -> str:
-        """The text of the lowered function."""
-        return code_of(self._lowered)
-
-    @property
-    def graph(self) -> GraphView:
-        """The function's graph."""
-        return graph_of(self._lowered)
-
-    @property
-    def inlined_graph(self) -> GraphView:
-        """The function's graph, with those that it calls put in."""
-        return inlined_graph_of(self._lowered)
-
-    @property
-    def code_with_constants(self) -> tuple[str, ConstMap]:
-        """The text of the function, and the tensors that it names."""
-        return code_with_constants_of(self._lowered)
 
     @property
     def qualified_name(self) -> str:

@@ -34,54 +34,34 @@ def linear(
     )
 
 
-def _conv(
-    dims: int, input: Any, weight: Any, bias: Tensor | None, stride: Sizes, padding: Sizes,
-    dilation: Sizes, groups: int, padding_mode: str, scale: float, zero_point: int,
-    dtype: torch.dtype,
-) -> Tensor:  # fmt: skip
-    if padding_mode != "zeros":
-        raise NotImplementedError("Only zero-padding is supported!")
-    if input.dtype != torch.quint8:
-        raise NotImplementedError("Only torch.quint8 is supported for activation tensor!")
-    if weight.dtype != torch.qint8:
-        raise NotImplementedError("Only torch.qint8 is supported for weight tensor!")
-    if input.ndim != dims + 2:
-        raise ValueError(f"Input shape must be `(N, C, {('L', 'H, W', 'D, H, W')[dims - 1]})`!")
+def _conv(dims: int) -> Callable[..., Tensor]:
+    letters = ("L", "H, W", "D, H, W")[dims - 1]
 
-    def product(a: Tensor, w: Tensor) -> Tensor:
-        return _CONVS[dims](a, w, None, stride, padding, dilation, groups)
+    def conv(
+        input: Any, weight: Any, bias: Tensor | None, stride: Sizes = 1, padding: Sizes = 0,
+        dilation: Sizes = 1, groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0,
+        zero_point: int = 0, dtype: torch.dtype = torch.quint8,
+    ) -> Tensor:  # fmt: skip
+        if padding_mode != "zeros":
+            raise NotImplementedError("Only zero-padding is supported!")
+        if input.dtype != torch.quint8:
+            raise NotImplementedError("Only torch.quint8 is supported for activation tensor!")
+        if weight.dtype != torch.qint8:
+            raise NotImplementedError("Only torch.qint8 is supported for weight tensor!")
+        if input.ndim != dims + 2:
+            raise ValueError(f"Input shape must be `(N, C, {letters})`!")
 
-    return convolved(input, weight, bias, scale, zero_point, False, f"conv{dims}d", product)
+        def product(a: Tensor, w: Tensor) -> Tensor:
+            return _CONVS[dims](a, w, None, stride, padding, dilation, groups)
 
+        return convolved(input, weight, bias, scale, zero_point, False, conv.__name__, product)
 
-def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes = 1, padding: Sizes = 0,
-    dilation: Sizes = 1, groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0,
-    zero_point: int = 0, dtype: torch.dtype = torch.quint8,
-) -> Tensor:  # fmt: skip
-    """quint8 `[N, C, L]` by qint8 weights, with `scale` and `zero_point`."""
-    return _conv(1, input, weight, bias, stride, padding, dilation, groups, padding_mode, scale,
-                 zero_point, dtype)  # fmt: skip
+    conv.__name__ = conv.__qualname__ = f"conv{dims}d"
+    conv.__doc__ = f"quint8 `[N, C, {letters}]` by qint8 weights, with `scale` and `zero_point`."
+    return conv
 
 
-def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes = 1, padding: Sizes = 0,
-    dilation: Sizes = 1, groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0,
-    zero_point: int = 0, dtype: torch.dtype = torch.quint8,
-) -> Tensor:  # fmt: skip
-    """quint8 `[N, C, H, W]` by qint8 weights, with `scale` and `zero_point`."""
-    return _conv(2, input, weight, bias, stride, padding, dilation, groups, padding_mode, scale,
-                 zero_point, dtype)  # fmt: skip
-
-
-def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes = 1, padding: Sizes = 0,
-    dilation: Sizes = 1, groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0,
-    zero_point: int = 0, dtype: torch.dtype = torch.quint8,
-) -> Tensor:  # fmt: skip
-    """quint8 `[N, C, D, H, W]` by qint8 weights, with `scale` and `zero_point`."""
-    return _conv(3, input, weight, bias, stride, padding, dilation, groups, padding_mode, scale,
-                 zero_point, dtype)  # fmt: skip
+conv1d, conv2d, conv3d = _conv(1), _conv(2), _conv(3)
 
 
 def _passed(name: str) -> Callable[..., Any]:
@@ -132,29 +112,23 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     return _resized("upsample_nearest", input, size, scale_factor, "nearest")
 
 
-def max_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Tensor:  # fmt: skip
-    """The largest of each window; NotImplementedError for indices."""
-    return _max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode,
-                     return_indices)  # fmt: skip
+def _max_pool(name: str) -> Callable[..., Tensor]:
+    function: Callable[..., Tensor] = getattr(F, name)
+
+    def max_pool(
+        input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+        dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Tensor:  # fmt: skip
+        if return_indices:
+            raise NotImplementedError("return_indices is not yet implemented!")
+        return function(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    max_pool.__name__ = max_pool.__qualname__ = name
+    max_pool.__doc__ = "The largest of each window; NotImplementedError for indices."
+    return max_pool
 
 
-def max_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
-) -> Tensor:  # fmt: skip
-    """The largest of each window; NotImplementedError for indices."""
-    return _max_pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode,
-                     return_indices)  # fmt: skip
-
-
-def _max_pool(name: str, input: Tensor, *rest: Any) -> Tensor:
-    if rest[-1]:
-        raise NotImplementedError("return_indices is not yet implemented!")
-    result: Tensor = getattr(F, name)(input, *rest[:-1])
-    return result
+max_pool1d, max_pool2d = _max_pool("max_pool1d"), _max_pool("max_pool2d")
 
 
 def celu(input: Tensor, scale: float, zero_point: int, alpha: float = 1.0) -> Tensor:

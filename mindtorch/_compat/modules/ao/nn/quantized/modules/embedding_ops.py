@@ -10,22 +10,23 @@ from mindtorch._compat.method_names import written_out
 from mindtorch.nn import functional as F
 
 from .linear import repr_without
+from .utils import PackedParams
 
 
-class EmbeddingPackedParams(nn.Module):
+class EmbeddingPackedParams(PackedParams):
     """The table, as one entry of a layer's state_dict."""
 
     _version = 1
+    _ENTRY = "_packed_weight"
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, dtype: torch.dtype = torch.quint8
     ) -> None:
-        super().__init__()
+        super().__init__(dtype)
         if dtype is not torch.quint8:
             raise NotImplementedError(
                 f"Unsupported dtype on quantized embedding! Supports quint8, got dtype: {dtype}"
             )
-        self.dtype = dtype
         scales = torch.ones(num_embeddings, dtype=torch.float)
         zeros = torch.zeros(num_embeddings, dtype=torch.float)
         self.set_weight(
@@ -42,26 +43,8 @@ class EmbeddingPackedParams(nn.Module):
     def _weight(self) -> Any:
         return self._packed_weight
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x
-
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "dtype"] = self.dtype
-        destination[prefix + "_packed_weight"] = self._weight()
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any],
-        strict: bool, *rest: Any,
-    ) -> None:  # fmt: skip
-        self.dtype = state_dict.pop(prefix + "dtype")
-        self.set_weight(state_dict.pop(prefix + "_packed_weight"))
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
-
-    def __repr__(self) -> str:
-        return repr(self._weight())
+    def _put(self, entry: Any) -> None:
+        self.set_weight(entry)
 
 
 @written_out("__init__")

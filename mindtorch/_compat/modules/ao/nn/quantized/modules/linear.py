@@ -12,17 +12,18 @@ from mindtorch.nn.utils.parametrize import type_before_parametrizations
 
 from ...intrinsic.modules.fused import LinearReLU as _FloatLinearReLU
 from .._kernels import weighted
-from .utils import WeightedQuantizedModule, _quantize_weight
+from .utils import PackedParams, WeightedQuantizedModule, _quantize_weight
 
 
-class LinearPackedParams(nn.Module):
+class LinearPackedParams(PackedParams):
     """The weight and the bias of a layer, as one entry of its state_dict."""
 
     _version = 3
+    _ENTRY = "_packed_params"
+    _USUAL = (torch.qint8,)
 
     def __init__(self, dtype: torch.dtype = torch.qint8) -> None:
-        super().__init__()
-        self.dtype = dtype
+        super().__init__(dtype)
         self.set_weight_bias(_empty([1, 1], dtype), None)
 
     def set_weight_bias(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -34,27 +35,8 @@ class LinearPackedParams(nn.Module):
     def _weight_bias(self) -> tuple[Any, Tensor | None]:
         return self._packed_params
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x
-
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "dtype"] = self.dtype
-        destination[prefix + "_packed_params"] = self._weight_bias()
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any],
-        strict: bool, *rest: Any,
-    ) -> None:  # fmt: skip
-        self.dtype = state_dict.pop(prefix + "dtype", torch.qint8)
-        weight, bias = state_dict.pop(prefix + "_packed_params")
-        self.set_weight_bias(weight, bias)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
-
-    def __repr__(self) -> str:
-        return repr(self._weight_bias())
+    def _put(self, entry: Any) -> None:
+        self.set_weight_bias(*entry)
 
 
 def _empty(size: list[int], dtype: torch.dtype) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import mindtorch as torch
@@ -18,21 +18,21 @@ Device = torch.device | str | None
 class _Norm(ScaledModule):
     """Normalises what the integers stand for; the result has `scale` and `zero_point`.
 
-    `_FORWARD` is the forward of the layer of floats, `_ARGUMENTS` the attributes of one that the
+    `_KERNEL` is the operator's name, `_ARGUMENTS` the attributes of a layer of floats that the
     class is made with, `_OPTIONS` those after the scale.
     """
 
-    _FORWARD: Callable[..., Tensor]
+    _KERNEL: str
     _ARGUMENTS: Sequence[str]
     _OPTIONS: Sequence[str]
 
+    def normalise(self, x: Tensor) -> Tensor:
+        """What the layer of floats gives."""
+        result: Tensor = super().forward(x)
+        return result
+
     def forward(self, input: Tensor) -> Tensor:
-        forward, name = type(self)._FORWARD, type(self).__name__
-
-        def normalise(x: Tensor) -> Tensor:
-            return forward(self, x)
-
-        return of_floats(normalise, input, self.scale, self.zero_point, _KERNELS[name])
+        return of_floats(self.normalise, input, self.scale, self.zero_point, self._KERNEL)
 
     def keep_parameters(self, weight: Any, bias: Any, *scale: Any) -> None:
         """`weight` and `bias` are parameters or None."""
@@ -52,16 +52,10 @@ class _Norm(ScaledModule):
         return cls(*first, mod.weight, mod.bias, float(scale), int(zero_point), *rest)
 
 
-_KERNELS = {
-    "GroupNorm": "group_norm", "LayerNorm": "layer_norm",
-    **dict.fromkeys(("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"), "instance_norm"),
-}  # fmt: skip
-
-
 class LayerNorm(_Norm, nn.LayerNorm):
     """Over the last dimensions, `normalized_shape`."""
 
-    _FORWARD = nn.LayerNorm.forward
+    _KERNEL = "layer_norm"
     _ARGUMENTS, _OPTIONS = ("normalized_shape",), ("eps", "elementwise_affine")
 
     def __init__(
@@ -79,7 +73,7 @@ class LayerNorm(_Norm, nn.LayerNorm):
 class GroupNorm(_Norm, nn.GroupNorm):
     """Over groups of channels."""
 
-    _FORWARD = nn.GroupNorm.forward
+    _KERNEL = "group_norm"
     _ARGUMENTS, _OPTIONS = ("num_groups", "num_channels"), ("eps", "affine")
 
     def __init__(
@@ -92,6 +86,7 @@ class GroupNorm(_Norm, nn.GroupNorm):
 
 
 class _InstanceNorm(_Norm):
+    _KERNEL = "instance_norm"
     _ARGUMENTS, _OPTIONS = ("num_features",), ("eps", "affine")
 
     def __init__(
@@ -104,7 +99,8 @@ class _InstanceNorm(_Norm):
         )
         self.keep_parameters(weight, bias, scale, zero_point, device, dtype)
 
-    def _FORWARD(self, x: Tensor) -> Tensor:  # noqa: N802 - as the others'
+    def normalise(self, x: Tensor) -> Tensor:
+        """By the statistics of `x`, of any dims."""
         return F.instance_norm(x, None, None, self.weight, self.bias, True, 0.0, self.eps)
 
     @classmethod

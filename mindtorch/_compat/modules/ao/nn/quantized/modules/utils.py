@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import mindtorch as torch
 from mindtorch import Tensor, nn
@@ -38,6 +38,45 @@ def _quantize_weight(float_wt: Tensor, observer: nn.Module) -> Any:
     if source.quant_min > -128 or source.quant_max < 127:
         q = q._with(q._ints.clamp(source.quant_min, source.quant_max))
     return q
+
+
+class PackedParams(nn.Module):
+    """Integers of a layer, as one entry of its state_dict beside their dtype.
+
+    `_ENTRY` is the entry's name and the attribute's, `_USUAL` the dtype of a state_dict without
+    one, if there may be one.
+    """
+
+    _ENTRY: ClassVar[str]
+    _USUAL: ClassVar[tuple[torch.dtype, ...]] = ()
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def _put(self, entry: Any) -> None:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "dtype"] = self.dtype
+        destination[prefix + self._ENTRY] = getattr(self, self._ENTRY)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any],
+        strict: bool, *rest: Any,
+    ) -> None:  # fmt: skip
+        self.dtype = state_dict.pop(prefix + "dtype", *self._USUAL)
+        self._put(state_dict.pop(prefix + self._ENTRY))
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
+
+    def __repr__(self) -> str:
+        return repr(getattr(self, self._ENTRY))
 
 
 class ScaledModule(nn.Module):
