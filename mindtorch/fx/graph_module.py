@@ -7,6 +7,7 @@ import linecache
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .._tensor.tensor import Tensor
@@ -98,6 +99,31 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Module:
     for name, value in body.items():
         if name not in loaded.__dict__:
             loaded.__dict__[name] = value
+    return loaded
+
+
+# The lines of code that give what all generated code may use.
+_USUAL = (
+    "from math import inf", "from math import nan", "import torch", "NoneType = type(None)",
+    "from torch import device", "import torch.fx._pytree as fx_pytree",
+    "import torch.utils._pytree as pytree",
+)  # fmt: skip
+
+
+def _import_of(name: str, value: object, importer: Any) -> str:
+    """The line of code that gives another global."""
+    if isinstance(value, ModuleType):
+        return f"import {value.__name__.replace('mindtorch', 'torch', 1)} as {name}"
+    module, path = importer.get_name(value)
+    return f"from {module} import {path}" + f" as {name}" * (name != path)
+
+
+def _from_package(importer: Any, body: dict[str, Any], name: str) -> Module:
+    """A packed graph module again."""
+    body["_code_globals"] = dict(vars(importer.import_module(name)))
+    cls_name = body.pop("_graphmodule_cls_name")
+    loaded = reduce_graph_module(body, "")
+    type(loaded).__name__ = cls_name
     return loaded
 
 
@@ -279,6 +305,17 @@ class GraphModule(Module):
     def __reduce__(self) -> Any:
         body = {k: v for k, v in self.__dict__.items() if k != "_graph"}
         return reduce_graph_module, (body, "")
+
+    def __reduce_package__(self, exporter: Any) -> Any:
+        """What a package has of it: its members, and its code as a module of the package."""
+        body = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code_globals")}
+        body["_graphmodule_cls_name"] = type(self).__name__
+        name = f"fx-generated._{exporter.get_unique_id()}"
+        names = {n: v for n, v in self._code_globals.items() if n not in _own_globals()}
+        lines = {*_USUAL, *(_import_of(n, v, exporter.importer) for n, v in names.items())}
+        block = "\n".join(sorted(lines)) + "\n"
+        exporter.save_source_string(name, block + self._code)
+        return _from_package, (body, name)
 
     def __str__(self) -> str:
         note = "# To see more debug info, please use `graph_module.print_readable()`"

@@ -1,8 +1,9 @@
-"""Owns PyTorchFileReader: the records of a file that `save` wrote, by name."""
+"""Owns PyTorchFileReader and PyTorchFileWriter: the records of a file of tensors, by name."""
 
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 from typing import Any, BinaryIO
 
@@ -10,6 +11,8 @@ import mindtorch
 
 from .._tensor.dtype import dtype as DType
 from .._tensor.tensor import Tensor
+from ._legacy import damaged_archive, damaged_zip
+from ._writing import aligned, fingerprint
 
 
 class PyTorchFileReader:
@@ -30,9 +33,7 @@ class PyTorchFileReader:
         try:
             self._zip = zipfile.ZipFile(source)
         except zipfile.BadZipFile as error:
-            raise RuntimeError(
-                "PytorchStreamReader failed reading zip archive: not a ZIP archive."
-            ) from error
+            raise damaged_zip(0) from error
         names = self._zip.namelist()
         self._root = names[0].partition("/")[0] + "/" if names else ""
 
@@ -40,9 +41,7 @@ class PyTorchFileReader:
         try:
             return self._zip.getinfo(self._root + name)
         except KeyError:
-            raise RuntimeError(
-                f"PytorchStreamReader failed locating file {name}: file not found."
-            ) from None
+            raise damaged_archive(f"locating file {name}: file not found") from None
 
     def get_all_records(self) -> list[str]:
         """The records' names, in the order of the file."""
@@ -90,3 +89,44 @@ class PyTorchFileReader:
         """What tells files apart; nothing where the file has none."""
         name = ".data/serialization_id"
         return self.get_record(name).decode("latin1") if self.has_record(name) else ""
+
+
+class PyTorchFileWriter:
+    """Writes records into a zip file of tensors: to a path, or an open binary file."""
+
+    def __init__(self, name_or_buffer: Any):
+        self._root = "archive"
+        if isinstance(name_or_buffer, str):
+            folder, name = os.path.split(name_or_buffer)
+            if folder and not os.path.isdir(folder):
+                raise RuntimeError(f"Parent directory {folder} does not exist.")
+            self._root = name.rpartition(".")[0] or name
+        self._version = 3
+        self._zip = zipfile.ZipFile(name_or_buffer, "w", zipfile.ZIP_STORED)
+
+    def set_min_version(self, version: int) -> None:
+        """A version that the file says at the least."""
+        self._version = max(self._version, version)
+
+    def write_record(self, name: str, data: bytes | str, size: int) -> None:
+        """A record of the first `size` bytes."""
+        content = data.encode() if isinstance(data, str) else data
+        self._zip.writestr(aligned(self._zip, f"{self._root}/{name}"), content[:size])
+
+    def get_all_written_records(self) -> set[str]:
+        """The records' names."""
+        return {n.removeprefix(f"{self._root}/") for n in self._zip.namelist()}
+
+    def archive_name(self) -> str:
+        """The folder of the records."""
+        return self._root
+
+    def write_end_of_file(self) -> None:
+        """Write what ends the file, and close it."""
+        records = self.get_all_written_records()
+        version = f"{self._version}\n"
+        self.write_record(".data/version" if self._version > 5 else "version", version, 9)
+        if "byteorder" not in records:
+            self.write_record("byteorder", sys.byteorder, 9)
+        self.write_record(".data/serialization_id", fingerprint(self._zip), 40)
+        self._zip.close()

@@ -154,12 +154,14 @@ class PicklerForTorch(_Pickler):
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         module = str(getattr(obj, "__module__", ""))
-        if module.startswith("mindtorch."):
+        if module.partition(".")[0] in ("mindtorch", "torch"):
             home = module.replace("mindtorch", "torch", 1)
             named = _Global(home, obj.__qualname__)
             self._write_global(self.globals.setdefault(f"{home}.{named.name}", named))
         else:
             super().save_global(obj, name)
+
+    dispatch = {**_Pickler.dispatch, FunctionType: save_global}
 
 
 class _Stored:
@@ -281,7 +283,7 @@ def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool, root: st
     archive = zipfile.ZipFile(_from_here(file), "w", zipfile.ZIP_STORED)
 
     def add(name: str, data: Any) -> None:
-        archive.writestr(_aligned(archive, f"{root}/{name}"), data)
+        archive.writestr(aligned(archive, f"{root}/{name}"), data)
 
     try:
         add("data.pkl", body.getvalue())
@@ -292,7 +294,7 @@ def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool, root: st
         for key, stored in blobs.items():
             add(f"data/{key}", stored.bytes())
         add("version", "3\n")
-        add(".data/serialization_id", _fingerprint(archive))
+        add(".data/serialization_id", fingerprint(archive))
         archive.close()
     except BaseException:
         # Closing beside an entry that an interrupt cut off is a ValueError, which would hide it.
@@ -322,7 +324,7 @@ def _from_here(file: BinaryIO) -> BinaryIO:
     return cast("BinaryIO", _FromHere(file, start)) if start else file
 
 
-def _fingerprint(archive: zipfile.ZipFile) -> str:
+def fingerprint(archive: zipfile.ZipFile) -> str:
     """Twenty digits of the entries' names and twenty of their checksums: equal for equal files."""
     names = zlib.crc32("".join(archive.namelist()).encode())
     sums = zlib.crc32(b"".join(e.CRC.to_bytes(4, "little") for e in archive.infolist()))
@@ -346,7 +348,7 @@ def _write_older(obj: Any, file: BinaryIO, protocol: int) -> None:
         file.write(stored.bytes())
 
 
-def _aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+def aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     """An entry whose bytes begin at a multiple of ALIGNMENT: its header has an extra field of
     padding (APPNOTE.TXT 4.5; the header itself has 30 bytes)."""
     entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))

@@ -16,7 +16,6 @@ from mindtorch._tensor.subclass import ASKING_OPERATORS
 from tests.mindtorch.agreement import agree
 
 REFUSED = (
-    "package.PackageExporter",
     "utils.cpp_extension.load", "distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
     "distributed.checkpoint.HuggingFaceStorageReader", "distributed.optim.DistributedOptimizer",
     "distributed.rpc.init_rpc", "distributed.pipelining.ScheduleZBVZeroBubble",

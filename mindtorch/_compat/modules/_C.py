@@ -12,7 +12,6 @@ from typing import Any
 from mindtorch._autograd.grad_mode import LOCAL, MODES
 from mindtorch._autograd.graph import pop_hooks, push_hooks
 from mindtorch._autograd.scope import StepScope
-from mindtorch._compat.refusals import refused
 from mindtorch._dispatch import keys
 from mindtorch._dispatch.builtins import MODULES, _VariableFunctionsClass
 from mindtorch._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
@@ -30,6 +29,7 @@ from mindtorch.nn.modules._conversion import _parse_to
 from mindtorch.ops.namespaces import Tag as Tag
 from mindtorch.ops.rows.matrix.decompositions import _LinAlgError as _LinAlgError
 from mindtorch.serialization._records import PyTorchFileReader as PyTorchFileReader
+from mindtorch.serialization._records import PyTorchFileWriter as PyTorchFileWriter
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
            "Generator", "Size", "TensorBase", "_disabled_torch_function_impl", "device",
@@ -182,11 +182,6 @@ def _jit_set_profiling_mode(mode: bool) -> bool:
 
 
 _jit_set_profiling_executor = _jit_set_profiling_mode
-
-
-PyTorchFileWriter = refused(
-    "torch._C.PyTorchFileWriter", "mindtorch writes files by torch.save only"
-)
 
 
 class _autograd:  # noqa: N801 - torch's name
