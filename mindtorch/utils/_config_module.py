@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ContextDecorator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -18,11 +18,12 @@ class ConfigModule(ModuleType):
     """A module whose settings are read, set and patched; AttributeError for other names."""
 
     _config: dict[str, Any]
+    _names: frozenset[str]
     _aliases: dict[str, str]
 
-    def _place(self, name: str) -> str:
+    def _place(self, name: str, names: Collection[str]) -> str:
         name = self._aliases.get(name, name)
-        if name not in self._config:
+        if name not in names:
             home = self.__name__.replace("mindtorch", "torch", 1)
             raise AttributeError(f"{home}.{name} does not exist")
         return name
@@ -30,16 +31,17 @@ class ConfigModule(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._config[self._place(name)]
+        return self._config[self._place(name, self._config)]
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("__"):
             super().__setattr__(name, value)
         else:
-            self._config[self._place(name)] = value
+            self._config[self._place(name, self._names)] = value
 
     def __delattr__(self, name: str) -> None:
-        del self._config[self._place(name)]
+        """Hide a setting until it is set again, as `unittest.mock.patch` does at its end."""
+        del self._config[self._place(name, self._config)]
 
     def get_config_copy(self) -> dict[str, Any]:
         """The settings by name."""
@@ -88,5 +90,5 @@ def install_config_module(module: ModuleType | str, aliases: Mapping[str, str] =
     for name in [n for n in vars(module) if not n.startswith("__")]:
         delattr(module, name)
     SETTINGS[module.__name__] = settings
-    vars(module).update(_config=settings, _aliases=dict(aliases))
+    vars(module).update(_config=settings, _names=frozenset(settings), _aliases=dict(aliases))
     module.__class__ = ConfigModule

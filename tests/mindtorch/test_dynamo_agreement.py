@@ -2,6 +2,7 @@
 
 import re
 from importlib import import_module
+from unittest import mock
 
 import pytest
 
@@ -432,8 +433,15 @@ def settings(lib):
         report = lib.export.draft_export(lib.nn.Linear(3, 2), (lib.ones(1, 3),))._report
         return str(report), report.failures, report.successful(), type(report).__name__
 
+    def mocked():
+        for value in (True, False):
+            with mock.patch(f"{config.__name__}.suppress_errors", value):
+                assert config.suppress_errors is value
+        return config.suppress_errors
+
     plus = lib.compile(lambda x: x + 1, backend=failing)
     yield from (
+        mocked,
         lambda: counted(10), lambda: counted(4, recompile_limit=2),
         lambda: counted(3, recompile_limit=2, fullgraph=True),
         lambda: limited(recompile_limit=2, fail_on_recompile_limit_hit=True),
