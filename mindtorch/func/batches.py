@@ -54,6 +54,25 @@ def vmap(
     return inside
 
 
+def chunk_vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    chunks: int = 2,
+) -> Callable[..., Any]:
+    """`vmap` that computes the batch in `chunks` parts, one after another."""
+
+    @wraps(func)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = tree_flatten(args)
+        size = _size(func, leaves, _dims(func, in_dims, args, leaves, spec))
+        part = vmap(func, in_dims, out_dims, randomness, chunk_size=-(-size // chunks))
+        return part(*args, **kwargs)
+
+    return inside
+
+
 def refuse_randomness(randomness: str) -> None:
     """RuntimeError in torch's words for what says nothing of random draws."""
     if randomness not in ("error", "different", "same"):

@@ -1,6 +1,7 @@
 """vmap and what is made with it, against torch's: values, refusals, and that batches go at once."""
 
 import warnings
+from importlib import import_module
 
 import pytest
 
@@ -360,3 +361,20 @@ def test_functorch_is_torch_func_by_its_older_names():
         return *texts, out.tolist(), outs.shape, none, function.param_names
 
     assert outcome(ours, mindtorch) == outcome(theirs, torch)
+
+
+def test_functorch_experimental_batches_in_parts():
+    def outcome(package, library):
+        control = import_module(f"{package}.experimental.control_flow")
+        experimental = import_module(f"{package}.experimental")
+        seen, x = [], library.arange(10.0).reshape(5, 2)
+
+        def summed(v):
+            seen.append(v.shape)
+            return v.sum()
+
+        parts = [experimental.chunk_vmap(summed, chunks=n)(x).tolist() for n in (1, 2, 3)]
+        mapped = control.map(lambda v, y: v * y, x, library.ones(2))
+        return parts, len(seen), mapped.tolist(), control.cond is library.cond
+
+    assert outcome("mindtorch._compat.functorch", mindtorch) == outcome("functorch", torch)

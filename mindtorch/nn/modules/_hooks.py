@@ -28,7 +28,7 @@ GLOBAL: dict[str, OrderedDict[int, Hook]] = {
         "parameter_registration",
     )
 }
-GLOBAL_ALWAYS_CALLED: OrderedDict[int, bool] = OrderedDict()
+_global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
 GLOBAL_WITH_KWARGS: OrderedDict[int, bool] = OrderedDict()
 GLOBAL_IS_FULL: dict[str, bool] = {}  # which kind the hooks of every module are, once chosen
 # The hooks that make a call take the slow path; one list, so that the plain call tests one name.
@@ -244,7 +244,10 @@ class HookedCall:
         `results` holds what forward and the hooks before gave, None where forward raised.
         """
         for key, hook, with_kwargs in self._all_forward_hooks():
-            always = key in self._forward_hooks_always_called or key in GLOBAL_ALWAYS_CALLED
+            always = (
+                key in self._forward_hooks_always_called
+                or key in _global_forward_hooks_always_called
+            )
             if not always or key in called:
                 continue
             try:
@@ -306,7 +309,7 @@ def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Registers a forward hook on every module."""
-    marks = ((GLOBAL_WITH_KWARGS, with_kwargs), (GLOBAL_ALWAYS_CALLED, always_call))
+    marks = ((GLOBAL_WITH_KWARGS, with_kwargs), (_global_forward_hooks_always_called, always_call))
     return add_hook(GLOBAL["forward"], hook, *marks)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from operator import methodcaller
@@ -344,14 +345,20 @@ class StateDict:
 
 
 class _WithModule:
-    """A load hook that is given its module; an object, so that a module with hooks deep-copies."""
+    """A load hook that is given its module, which it does not keep alive; copies go with copies."""
 
     def __init__(self, hook: Callable[..., Any], module: StateDict) -> None:
         self.hook = hook
-        self.module = module
+        self.module = weakref.ref(module)
 
     def __call__(self, *args: Any) -> Any:
-        return self.hook(self.module, *args)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _WithModule, (self.hook, self.module())
 
 
 _UNREACHABLE = (

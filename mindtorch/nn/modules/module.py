@@ -20,6 +20,7 @@ from ._hooks import (  # noqa: F401 - libraries look them up here
     _global_backward_pre_hooks,
     _global_buffer_registration_hooks,
     _global_forward_hooks,
+    _global_forward_hooks_always_called,
     _global_forward_pre_hooks,
     _global_module_registration_hooks,
     _global_parameter_registration_hooks,

@@ -2,7 +2,9 @@
 registration, state dicts, hooks, errors."""
 
 import copy
+import gc
 import pickle
+import weakref
 from collections import OrderedDict
 from typing import Any
 
@@ -353,6 +355,21 @@ def test_state_dict_hooks_run() -> None:
     assert list(state) == ["weight"]
     net.load_state_dict(state)
     assert seen == ["pre", "load pre"]
+
+
+def test_a_load_hook_goes_with_copies_and_keeps_no_module_alive() -> None:
+    gc.disable()
+    try:
+        net, seen = mindtorch.nn.Linear(1, 1), []
+        net.register_load_state_dict_pre_hook(lambda m, *rest: seen.append(m))
+        twin = copy.deepcopy(net)
+        twin.load_state_dict(net.state_dict())
+        assert seen == [twin]
+        reference = weakref.ref(net)
+        del net
+        assert reference() is None
+    finally:
+        gc.enable()
 
 
 def test_extra_state_is_saved_and_loaded() -> None:

@@ -17,6 +17,7 @@ from ..compiler import (
 )  # fmt: skip
 from . import config, exc
 from .eval_frame import OptimizedModule
+from .eval_frame import is_dynamo_supported as is_dynamo_supported
 from .explanation import explain
 from .whole_graphs import export
 
@@ -77,11 +78,6 @@ def lookup_backend(compiler_fn: object) -> object:
 def run(fn: object = None) -> object:
     """`fn` as it is: what is compiled runs, nothing else is compiled."""
     return fn if fn is not None else run
-
-
-def is_dynamo_supported() -> bool:
-    """True: functions are traced."""
-    return True
 
 
 def optimize(backend: object = "inductor", *, nopython: bool = False, **_: object) -> Any:
