@@ -190,7 +190,7 @@ def _track_steps(optimizer: Any) -> None:
 
     @functools.wraps(original)
     def tracked(*args: Any, **kwargs: Any) -> Any:
-        stepping = holder()
+        stepping: Any = holder()
         stepping._opt_called = True
         return original(stepping, *args, **kwargs)
 
