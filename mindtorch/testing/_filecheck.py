@@ -82,10 +82,10 @@ class FileCheck:
 
     def _refuse(self, name: str, *args: object) -> NoReturn:
         rest = _SIGNATURES.get(name, "arg0: str) -> torch._C.FileCheck")
-        given = ", ".join(map(repr, (self, *args)))
+        invoked = ", ".join(map(repr, (self, *args)))
         raise TypeError(
             f"{name}(): incompatible function arguments. The following argument types are"
-            f" supported:\n    1. (self: torch._C.FileCheck, {rest}\n\nInvoked with: {given}"
+            f" supported:\n    1. (self: torch._C.FileCheck, {rest}\n\nInvoked with: {invoked}"
         )
 
     def check(self, text: str) -> Self:
@@ -173,9 +173,9 @@ class _Run:
             if group[0].kind == "-NOT":
                 absent = group
                 continue
-            found = self._match(group, last.end)
-            self._none_of(absent, _Span(last.end, found.start))
-            last, absent = found, []
+            match = self._match(group, last.end)
+            self._none_of(absent, _Span(last.end, match.start))
+            last, absent = match, []
         self._none_of(absent, _Span(last.end, len(self.text) + 1))
 
     def _match(self, group: list[_Check], start: int) -> _Span:
@@ -194,10 +194,10 @@ class _Run:
             return self._find_underlined(check, start)
         if check.kind == "-NEXT":
             start = self._find("\n", start, check).end
-        found = self._find(check.text, start, check)
+        place = self._find(check.text, start, check)
         if check.kind:
-            self._absent("\n", _Span(start, found.start), check)
-        return found
+            self._absent("\n", _Span(start, place.start), check)
+        return place
 
     def _none_of(self, checks: list[_Check], span: _Span) -> None:
         for check in checks:
