@@ -152,8 +152,8 @@ class FileCheck:
             line = _LINE.match(text, word.end())
             if line is None:
                 self._has_run = True
-                shown = _shown(text, _Span(word.end(), word.end() + 1))
-                raise RuntimeError(f"Could not parse check at:\n{shown}Check for bad input.")
+                excerpt = _excerpt(text, _Span(word.end(), word.end() + 1))
+                raise RuntimeError(f"Could not parse check at:\n{excerpt}Check for bad input.")
             if line["count"] is None:
                 self._add("run", line["kind"], line["text"])
             else:
@@ -206,9 +206,11 @@ class _Run:
     def _find(self, part: str, start: int, check: _Check) -> _Span:
         place = self.text.find(part, start)
         if place < 0:
-            shown = _shown(self.text, _Span(start, len(part)))  # torch's end is the part's length
+            excerpt = _excerpt(
+                self.text, _Span(start, len(part))
+            )  # torch's end is the part's length
             raise RuntimeError(
-                f"Expected to find {_quoted(part)} but did not find it\nSearched string:\n{shown}"
+                f"Expected to find {_quoted(part)} but did not find it\nSearched string:\n{excerpt}"
                 f"From {check}\n"
             )
         return _Span(place, place + len(part))
@@ -231,17 +233,17 @@ class _Run:
             if below and self.text[mark.start : mark.end] == "~" * size:
                 return mark
             place = self.text.find(check.text, place + 1)
-        shown = _shown(self.text, _Span(start, size))
+        excerpt = _excerpt(self.text, _Span(start, size))
         raise RuntimeError(
-            f"Expected to find {_quoted(check.text)}highlighted but it is not.\n{shown}"
+            f"Expected to find {_quoted(check.text)}highlighted but it is not.\n{excerpt}"
         )
 
     def _absent(self, part: str, span: _Span, check: _Check) -> None:
         place = self.text.find(part, span.start)
         if span.end >= span.start and 0 <= place <= span.end - len(part):
-            shown = _shown(self.text, _Span(place, place + len(part)))
+            excerpt = _excerpt(self.text, _Span(place, place + len(part)))
             raise RuntimeError(
-                f"Expected to not find {_quoted(part)} but found it\n{shown}From {check}\n"
+                f"Expected to not find {_quoted(part)} but found it\n{excerpt}From {check}\n"
             )
 
 
@@ -249,7 +251,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _shown(text: str, span: _Span) -> str:
+def _excerpt(text: str, span: _Span) -> str:
     """The lines around a span, what it covers underlined; torch's for spans that end early too."""
     if span.end - span.start == len(text):
         return text
