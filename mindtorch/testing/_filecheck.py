@@ -28,7 +28,7 @@ _LINE = re.compile(
 )
 
 
-class _Span(NamedTuple):
+class _Range(NamedTuple):
     """A part of the text, from `start` until before `end`."""
 
     start: int
@@ -144,7 +144,7 @@ class FileCheck:
             raise RuntimeError(
                 "No checks have been added to this instance ofFilecheck! Check for bad input."
             )
-        _Run(text).all(self._groups)
+        _Checking(text).all(self._groups)
 
     def _read(self, text: str) -> None:
         place = 0
@@ -152,7 +152,7 @@ class FileCheck:
             line = _LINE.match(text, word.end())
             if line is None:
                 self._has_run = True
-                excerpt = _excerpt(text, _Span(word.end(), word.end() + 1))
+                excerpt = _excerpt(text, _Range(word.end(), word.end() + 1))
                 raise RuntimeError(f"Could not parse check at:\n{excerpt}Check for bad input.")
             if line["count"] is None:
                 self._add("run", line["kind"], line["text"])
@@ -161,33 +161,33 @@ class FileCheck:
             place = line.end()
 
 
-class _Run:
+class _Checking:
     """The checks of one text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     def all(self, groups: list[list[_Check]]) -> None:
-        last, absent = _Span(0, 0), list[_Check]()
+        last, absent = _Range(0, 0), list[_Check]()
         for group in groups:
             if group[0].kind == "-NOT":
                 absent = group
                 continue
             match = self._match(group, last.end)
-            self._none_of(absent, _Span(last.end, match.start))
+            self._none_of(absent, _Range(last.end, match.start))
             last, absent = match, []
-        self._none_of(absent, _Span(last.end, len(self.text) + 1))
+        self._none_of(absent, _Range(last.end, len(self.text) + 1))
 
-    def _match(self, group: list[_Check], start: int) -> _Span:
+    def _match(self, group: list[_Check], start: int) -> _Range:
         check = group[0]
         if check.kind == "-DAG":
             spans = [self._find(one.text, start, one) for one in group]
-            return _Span(min(s.start for s in spans), max(s.end for s in spans))
+            return _Range(min(s.start for s in spans), max(s.end for s in spans))
         if check.kind == "-COUNT":
             spans = [self._find(check.text, start, check)]
             for _ in range(check.count - 1):
                 spans.append(self._find(check.text, spans[-1].end, check))
-            return _Span(spans[0].start, spans[-1].end)
+            return _Range(spans[0].start, spans[-1].end)
         if check.kind == "-REGEX":
             return self._find_expression(check, start)
         if check.kind == "-SOURCE-HIGHLIGHTED":
@@ -196,52 +196,52 @@ class _Run:
             start = self._find("\n", start, check).end
         place = self._find(check.text, start, check)
         if check.kind:
-            self._absent("\n", _Span(start, place.start), check)
+            self._absent("\n", _Range(start, place.start), check)
         return place
 
-    def _none_of(self, checks: list[_Check], span: _Span) -> None:
+    def _none_of(self, checks: list[_Check], span: _Range) -> None:
         for check in checks:
             self._absent(check.text, span, check)
 
-    def _find(self, part: str, start: int, check: _Check) -> _Span:
+    def _find(self, part: str, start: int, check: _Check) -> _Range:
         place = self.text.find(part, start)
         if place < 0:
             excerpt = _excerpt(
-                self.text, _Span(start, len(part))
+                self.text, _Range(start, len(part))
             )  # torch's end is the part's length
             raise RuntimeError(
                 f"Expected to find {_quoted(part)} but did not find it\nSearched string:\n{excerpt}"
                 f"From {check}\n"
             )
-        return _Span(place, place + len(part))
+        return _Range(place, place + len(part))
 
-    def _find_expression(self, check: _Check, start: int) -> _Span:
+    def _find_expression(self, check: _Check, start: int) -> _Range:
         match = re.compile(check.text).search(self.text, start)
         if match is None:
             raise RuntimeError(
                 f"Expected to find regex {_quoted(check.text)} but did not find it\n"
                 f"Searched string:\nFrom {check}\n"
             )
-        return _Span(*match.span())
+        return _Range(*match.span())
 
-    def _find_underlined(self, check: _Check, start: int) -> _Span:
+    def _find_underlined(self, check: _Check, start: int) -> _Range:
         size, place = len(check.text), self._find(check.text, start, check).start
         while place >= 0:
             column = place - (self.text.rfind("\n", 0, place) + 1)
             below = self.text.find("\n", place) + 1
-            mark = _Span(below + column, below + column + size)
+            mark = _Range(below + column, below + column + size)
             if below and self.text[mark.start : mark.end] == "~" * size:
                 return mark
             place = self.text.find(check.text, place + 1)
-        excerpt = _excerpt(self.text, _Span(start, size))
+        excerpt = _excerpt(self.text, _Range(start, size))
         raise RuntimeError(
             f"Expected to find {_quoted(check.text)}highlighted but it is not.\n{excerpt}"
         )
 
-    def _absent(self, part: str, span: _Span, check: _Check) -> None:
+    def _absent(self, part: str, span: _Range, check: _Check) -> None:
         place = self.text.find(part, span.start)
         if span.end >= span.start and 0 <= place <= span.end - len(part):
-            excerpt = _excerpt(self.text, _Span(place, place + len(part)))
+            excerpt = _excerpt(self.text, _Range(place, place + len(part)))
             raise RuntimeError(
                 f"Expected to not find {_quoted(part)} but found it\n{excerpt}From {check}\n"
             )
@@ -251,7 +251,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _excerpt(text: str, span: _Span) -> str:
+def _excerpt(text: str, span: _Range) -> str:
     """The lines around a span, what it covers underlined; torch's for spans that end early too."""
     if span.end - span.start == len(text):
         return text
