@@ -170,7 +170,11 @@ def ask_recorded(call: Call, body: Callable[..., Any], values: Sequence[Any]) ->
     if any(type(new) is not Tensor or new._geom is not old._geom for old, new in pairs):
         return result  # what a mode makes of another kind has no history
     for old, new in pairs:
-        old._storage = new._storage
+        unseen_memory, old._storage = old._storage, new._storage
+        for entry in getattr(old._fn, "saved", None) or ():  # what the node keeps of its results
+            part = entry[0] if isinstance(entry, tuple) and entry else None
+            if isinstance(part, Tensor) and part._storage is unseen_memory:
+                part._storage = new._storage
     return history
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from .._autograd.engine import WHOLE
 from .._autograd.formula import formula
+from .._autograd.function import Function, once_differentiable
 from .._autograd.grad_mode import LOCAL
+from .._autograd.node import detached
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import namespace
 from ..ops.spec import aten
@@ -43,7 +45,7 @@ def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
         saved["arg", at] if ("arg", at) in saved else _unfilled(node.args[at]) for at in (0, 1)
     )
     mask = [edge is not None for edge in node.edges]
-    sizes = [weight.shape[0]] if mask[2] else None
+    sizes = [weight.shape[0] if mask[2] else 0]
     function = namespace("aten").convolution_backward.default
     return ask_operator(
         function, (grads[0], input, weight, sizes, *_as_lists(node.args[3:]), mask), {}
@@ -93,6 +95,41 @@ def _matmul_backward(node: Any, grads: Sequence[Any]) -> Any:
             results[at] = view(results[at], shapes[at])
     return tuple(results)
 
+
+class _FlashAttention(Function):
+    """Attention whose gradients are one operator too: `(query, key, value, places, named)`."""
+
+    @staticmethod
+    def forward(ctx: Any, *values: Any) -> Any:
+        operands, (places, named) = values[:3], values[3:]
+        operator = namespace("aten")._scaled_dot_product_flash_attention_for_cpu.default
+        result, sums = ask_operator(operator, (*operands, *places), named)
+        ctx.named, ctx.causal = named, any(places)
+        ctx.save_for_backward(*operands, detached(result), sums)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:
+        *operands, result, sums = ctx.saved_tensors
+        operator = namespace("aten")._scaled_dot_product_flash_attention_for_cpu_backward.default
+        args = grads[0], *operands, detached(result), sums, 0.0, ctx.causal
+        return *ask_operator(operator, args, ctx.named), None, None
+
+
+def _seen_flash_attention(*values: Any) -> Any:
+    """What a mode makes of attention; NotImplemented where it sees the parts: in batches, and in
+    derivatives but for one of reverse mode, since there is none of the operator's own gradients."""
+    if LOCAL.transforms and (len(LOCAL.transforms) > 1 or not _is_reverse(LOCAL.transforms[0])):
+        return NotImplemented
+    return _FlashAttention.apply(*values)
+
+
+def _is_reverse(transform: object) -> bool:
+    return getattr(transform, "is_reverse", False)
+
+
+aten.publish("_seen_flash_attention", _seen_flash_attention)
 
 WHOLE.update(
     matmul=_matmul_backward,

@@ -5,9 +5,10 @@ one element on the whole batch, row by row (`_batched`, `_rules`).
 """
 
 from .batches import functional_call, stack_module_state, vmap
-from .derivatives import grad, grad_and_value, jvp, linearize, vjp
+from .derivatives import grad, grad_and_value, jvp, vjp
 from .functions import functionalize, replace_all_batch_norm_modules_
 from .jacobians import hessian, jacfwd, jacrev
+from .linearization import linearize
 from .rearrangement import rearrange
 
 __all__ = ["functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",

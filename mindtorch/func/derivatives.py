@@ -52,7 +52,7 @@ class _Deriving:
         self.func = func
         self.active, self.start = True, next(counter)
         self.inputs: dict[int, Tensor] = {}  # what it gives the function, by id
-        self.strict = False
+        self.strict, self.is_reverse = False, True
         self.mapped = False  # whether torch runs the function for a batch of tangents
 
     def __enter__(self) -> None:
@@ -467,7 +467,7 @@ def jvp(
         return tuple(outs)
 
     level = _Deriving(func)
-    level.strict = strict
+    level.strict, level.is_reverse = strict, False
     outs, gradients = _products(level, flat, leaves, tree_flatten(tangents)[0])
     value, product = (
         level.settled(tree_unflatten(list(v), aux["spec"])) for v in (outs, gradients)
@@ -502,28 +502,3 @@ def _products(
         gradients = iter(_gradients(backward, weights, list(tangents)))
     sloped = {id(o) for o in slopes}
     return outs, [next(gradients) if id(o) in sloped else aten.zeros_like(o) for o in outs]
-
-
-def linearize(func: Callable[..., Any], *primals: Any) -> Any:
-    """`func(*primals)`, and the function of tangents that is its derivative there."""
-    refuse_whole("primal", *tree_flatten(primals)[0])
-    value = func(*primals)
-    leaves, spec = tree_flatten(primals)
-
-    def product(*tangents: Any) -> Any:
-        moved, its_spec = tree_flatten(tangents)
-        if its_spec != spec:
-            raise RuntimeError(
-                f"Expected the tangents {its_spec} to have the same argspec as the primals {spec}"
-            )
-        for i, (tangent, leaf) in enumerate(zip(moved, leaves, strict=True)):
-            for what in ("shape", "device", "dtype"):
-                its, expected = getattr(tangent, what), getattr(leaf, what)
-                if its != expected:
-                    raise RuntimeError(
-                        f"tangent:{i} with {what} {its} in flattened pytree doesn't match the"
-                        f" {what} {expected} of the corresponding primal."
-                    )
-        return jvp(func, primals, tangents)[1]
-
-    return value, product

@@ -232,9 +232,11 @@ class DispatchRecorder(Naming, TorchDispatchMode):
         if isinstance(result, Tensor):
             self._note(result, node)
         elif isinstance(result, Sequence):
+            values = list[object](result)
             for at, part in enumerate(result):
                 if isinstance(part, Tensor):
-                    self._note(part, self.getitem(node, at))
+                    values[at] = self._note(part, self.getitem(node, at)).meta["val"]
+            node.meta["val"] = tuple(values)
         return result
 
     def _captured(self, tensor: Tensor) -> bool:

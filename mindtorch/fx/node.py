@@ -15,7 +15,7 @@ from .._tensor.device import device
 from .._tensor.dtype import dtype
 from .._tensor.tensor import Tensor
 from ..nn.modules.module import Module
-from ..ops.namespaces import OpOverload, OpOverloadPacket, namespace
+from ..ops.namespaces import OpOverload, OpOverloadPacket, Tag, namespace
 from .immutable_collections import immutable_dict, immutable_list
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
@@ -37,11 +37,15 @@ _IMPURE = frozenset((
 ))  # fmt: skip
 
 
-def _changes_something(function: Any) -> bool:
-    """Whether a call of the function does more than to give its result."""
+def _changes_something(function: Any, random: bool) -> bool:
+    """Whether a call of the function does more than to give its result; with `random`, to draw
+    random numbers is more."""
     if isinstance(function, OpOverloadPacket | OpOverload):
-        schema = getattr(getattr(function, "default", function), "_schema", None)
+        overload = getattr(function, "default", function)
+        schema = getattr(overload, "_schema", None)
         if schema is not None and schema.is_mutable:
+            return True
+        if random and Tag.nondeterministic_seeded in getattr(overload, "tags", ()):
             return True
     known: Callable[..., Any] | None = None
     if getattr(function, "__name__", None) in _IMPURE:
@@ -412,7 +416,7 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return _changes_something(self.target)
+            return _changes_something(self.target, impure_random)
         if self.op == "call_module":
             owner = self.graph.owning_module
             if owner is None:

@@ -265,12 +265,32 @@ def _flash_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale
     )
     factor = query.shape[-1] ** -0.5 if scale is None else scale
+    return result, aten.logsumexp(_scores(query, key, factor, is_causal, attn_mask), -1)
+
+
+def _flash_attention_backward(
+    grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+    dropout_p: float, is_causal: bool, *, attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of attention by query, key and value, from what the forward gave."""
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    sums = logsumexp.unsqueeze(-1)
+    weights = aten.exp(_scores(query, key, factor, is_causal, attn_mask) - sums).to(query.dtype)
+    weights = weights.masked_fill(sums == float("-inf"), 0.0)  # rows that attend to nothing
+    spread = grad_out @ value.transpose(-2, -1) - (grad_out * out).sum(-1, keepdim=True)
+    steps = weights * spread * factor
+    return steps @ key, steps.transpose(-2, -1) @ query, weights.transpose(-2, -1) @ grad_out
+
+
+def _scores(
+    query: Tensor, key: Tensor, factor: float, is_causal: bool, mask: Tensor | None
+) -> Tensor:
     scores = query @ key.transpose(-2, -1) * factor
     if is_causal:
         later = aten.ones(scores.shape[-2:], dtype=dt.bool, device=query.device).triu(1)
         scores = scores.masked_fill(later, float("-inf"))
-    scores = scores if attn_mask is None else scores + attn_mask
-    return result, aten.logsumexp(scores, -1)
+    return scores if mask is None else scores + mask
 
 
 def _factored(self: Tensor, determinant: bool = False) -> tuple[Tensor, Tensor]:
@@ -384,6 +404,7 @@ FORMS: dict[str, Callable[..., Any]] = {
     "reshape_as": lambda self, other: self.reshape(other.shape),
     "detach": lambda self: self.detach(),
     "_scaled_dot_product_flash_attention_for_cpu": _flash_attention,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _flash_attention_backward,
     "_linalg_check_errors": _check_errors, "_linalg_solve_ex": _solve_ex, "_linalg_svd": _svd,
     "_linalg_det": lambda self: (aten.linalg_det(self), *_factored(self, True)),
     "_linalg_slogdet": lambda self: (*aten.linalg_slogdet(self), *_factored(self, True)),

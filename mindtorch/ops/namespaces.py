@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
@@ -45,7 +45,11 @@ class OpOverload:
         self.namespace: str = packet.namespace
         self._opname: str = packet.__name__
         self.__name__: str = f"{packet.__name__}.{overload}"
-        self.tags: list[Any] = []
+
+    @cached_property
+    def tags(self) -> list[Any]:
+        """What torch says of the operator; for one of the program's own, what that says."""
+        return _tags_of(self) if self.namespace == "aten" else []
 
     @property
     def _schema(self) -> FunctionSchema:
@@ -99,6 +103,21 @@ def _overload_names() -> dict[str, list[str]]:
     """torch's overloads of operators that have others than `default` and, for functions, `out`."""
     text = text_beside(__file__, "aten_overload_names.txt")
     return {name: rest for name, *rest in map(str.split, text.splitlines()[1:])}
+
+
+@cache
+def _tagged() -> list[tuple[Tag, frozenset[str]]]:
+    """torch's tags in its order, each with the overloads that have it."""
+    lines = [line.split() for line in text_beside(__file__, "aten_tags.txt").splitlines()[1:]]
+    return [(Tag[tag], frozenset(names)) for tag, *names in lines]
+
+
+def _tags_of(overload: OpOverload) -> list[Tag]:
+    name = overload.__name__.removesuffix(".default")
+    tags = [tag for tag, names in _tagged() if name in names]
+    out = bool(written_by(overload._opname, overload._overloadname))
+    tags += [Tag.out] * out + [Tag.pt2_compliant_tag]
+    return sorted(tags, key=lambda tag: str(tag.name))
 
 
 # Overloads that write into what their callers give under other names than `out`.
@@ -308,6 +327,7 @@ def _schema_of_row(overload: OpOverload) -> FunctionSchema:
         if text is None:
             raise AttributeError(f"{overload} has no schema: it is no row")
         alias = "(a!)" * (plain != name)
+        text = _writing(text) if alias else text
         if name == "detach":  # a view
             alias, text = "(a)", text.replace("Tensor self", "Tensor(a) self")
         return function_schema("aten", f"{text} -> Tensor{alias}")

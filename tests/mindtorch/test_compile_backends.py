@@ -1,5 +1,7 @@
 """torch.compile hands the graph of a call to a function, and runs what that gives."""
 
+from importlib import import_module
+
 import pytest
 
 import mindtorch as mt
@@ -120,3 +122,40 @@ def test_the_default_backend_is_the_programs():
         mt.compiler.set_default_backend(None)
     assert len(graphs) == 1
     assert mt.compiler.get_default_backend() == "inductor"
+
+
+PARTS = {
+    "chain": lambda t, x: (x[:, :1] @ x[:1]).sin().cos().exp().sum(),
+    "reduction": lambda t, x: (x.exp().sum(-1, keepdim=True) * x).relu(),
+    "repeats": lambda t, x: (x.exp() + x.exp()).tanh() * (x * 2),
+    "views": lambda t, x: x.view(-1).sin().view(4, 2).cos(),
+    "norm": lambda t, x: t.nn.functional.layer_norm(x, (4,)).relu(),
+    "root": lambda t, x: x.pow(2).mean(-1, keepdim=True).add(1e-6).rsqrt() * x,
+    "attention": lambda t, x: t.nn.functional.scaled_dot_product_attention(
+        x[None, None] * 2, x[None, None].sin(), x[None, None].exp()
+    ),
+    "convolution": lambda t, x: t.nn.functional.conv1d(x[None], x[:, :, None].relu()[:2, :2]).sin(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("partition", ["min_cut_rematerialization_partition", "default_partition"])
+@pytest.mark.parametrize("name", PARTS)
+def test_graphs_of_gradients_are_parted_as_in_torch(name, partition):
+    results = []
+    for t in (mt, torch):
+        home = "functorch" if t is torch else "mindtorch._compat.functorch"
+        functorch, codes = import_module(f"{home}.compile"), []
+
+        def compiler(module, inputs, codes=codes, boxed=functorch.make_boxed_func):
+            codes.append(module.code)
+            return boxed(module.forward)
+
+        run = functorch.aot_function(
+            lambda x, t=t: PARTS[name](t, x), compiler, partition_fn=getattr(functorch, partition)
+        )
+        for start in (1.0, 3.0):
+            x = t.arange(start, start + 8).div(10).reshape(2, 4).requires_grad_()
+            run(x).sum().backward()
+            codes.append([round(v, 4) for v in x.grad.flatten().tolist()])
+        results.append(codes)
+    assert results[0] == results[1]

@@ -340,3 +340,49 @@ def test_a_call_of_a_module_that_is_not_there_is_refused(name):
             return str(error)
 
     assert run(mindtorch) == run(torch)
+
+
+def test_operators_have_torchs_tags_and_random_nodes_stay():
+    names = ("add.Tensor", "bernoulli_.float", "bernoulli.p", "native_layer_norm.default",
+             "nonzero.default", "t_.default", "sum.dim_IntList", "item.default")  # fmt: skip
+
+    def story(lib):
+        graph = fx(lib).Graph()
+        for name in names:
+            packet, _, kind = name.partition(".")
+            overload = getattr(getattr(lib.ops.aten, packet), kind)
+            node = graph.call_function(overload, ())
+            tags = [tag.name for tag in overload.tags]
+            yield name, tags, overload._schema.is_mutable
+            yield node.is_impure(), node.is_impure(impure_random=False)
+
+    assert list(story(mindtorch)) == list(story(torch))
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert")
+def test_linearized_functions_run_what_is_constant_once():
+    def story(lib):
+        calls = []
+
+        def function(tree):
+            calls.append(1)
+            return {"p": tree["a"].sin() * tree["b"], "q": (tree["a"], tree["b"].argmax())}
+
+        place = {"a": lib.arange(3.0), "b": lib.ones(3)}
+        with pytest.warns(UserWarning, match="no underlying reference"):
+            value, product = lib.func.linearize(function, place)
+        yield str(value), str(product(place)), str(product({k: v * 2 for k, v in place.items()}))
+        yield len(calls)
+        lib.manual_seed(0)
+        _, product = lib.func.linearize(lambda x: lib.dropout(x, 0.5, True), lib.ones(4))
+        yield [set(product(lib.ones(4)).tolist()) <= {0.0, 2.0} for _ in range(3)]
+        yield str(lib.func.linearize(lambda x: x.cos(), place["a"])[1](place["b"]))
+        for tangent in (place["a"], {"a": place["a"]}, {"a": lib.ones(2), "b": place["b"]}):
+            with pytest.raises(RuntimeError) as error:
+                lib.func.linearize(function, place)[1](tangent)
+            yield str(error.value)
+        with pytest.raises(RuntimeError) as error:
+            lib.func.vmap(lambda x: lib.func.linearize(lib.sin, x)[1](x))(place["a"])
+        yield str(error.value)
+
+    assert list(story(mindtorch)) == list(story(torch))

@@ -1,6 +1,7 @@
 """Writes `mindtorch/ops/aten_overloads.txt`: overloads that torch's operators have and rows lack.
 
-`aten_overload_names.txt` beside it holds the names of all overloads of an operator.
+`aten_overload_names.txt` beside it holds the names of all overloads of an operator,
+`aten_tags.txt` the overloads that have a tag, `default` left out.
 
 `python -m tests.opdb.aten` reads torch's schemas. An operator with one overload whose arguments are
 its row's is left out.
@@ -17,6 +18,9 @@ from mindtorch.ops.aten_forms import FORMS
 
 PLACE = Path(spec.__file__).with_name("aten_overloads.txt")
 NAMES = PLACE.with_name("aten_overload_names.txt")
+TAGS = PLACE.with_name("aten_tags.txt")
+# All operators have this one, and those that write to `out` the other.
+IMPLIED = {"generated", "out", "pt2_compliant_tag"}
 # Operators that graphs hold and that are no rows.
 MORE = (
     "_is_all_true", "_native_batch_norm_legit_functional",
@@ -59,6 +63,17 @@ def overload_names(names: set[str]) -> list[str]:
     ]
 
 
+def tag_lines(names: set[str]) -> list[str]:
+    """A line for each tag: its name, and those of the overloads that have it."""
+    tagged: dict[str, list[str]] = {}
+    for name in sorted(n for n in names if hasattr(torch.ops.aten, n)):
+        packet = getattr(torch.ops.aten, name)
+        for kind in packet.overloads():
+            for tag in {t.name for t in getattr(packet, kind).tags} - IMPLIED:
+                tagged.setdefault(tag, []).append(f"{name}.{kind}".removesuffix(".default"))
+    return [f"{tag} {' '.join(tagged[tag])}\n" for tag in sorted(tagged)]
+
+
 def main() -> None:
     """Write the table."""
     mindtorch.ones(1)
@@ -73,7 +88,9 @@ def main() -> None:
             lines += [text.rpartition(" -> ")[0] for text in texts]
     PLACE.write_text("\n".join([*lines, ""]))
     names = {name.partition(".")[0] for name in spec.OPS} | {*MORE, *FORMS}
-    NAMES.write_text("".join([lines[0], "\n", *overload_names(names | {f"{n}_" for n in names})]))
+    names |= {f"{n}_" for n in names}
+    NAMES.write_text("".join([lines[0], "\n", *overload_names(names)]))
+    TAGS.write_text("".join([lines[0], "\n", *tag_lines(names)]))
 
 
 if __name__ == "__main__":

@@ -95,12 +95,16 @@ def split_const_subgraphs(
     constant = _constants(traced, skip_folding_node_fn)
     if all(node.op == "get_attr" for node in constant):
         return FoldedGraphModule(traced, traced.graph)
-    inner, copies = Graph(), dict[Node, Node]()
+    inner, copies, inside = Graph(), dict[Node, Node](), set(constant)
+    inner = GraphModule(Module(), inner).graph  # of nothing: each attribute warns, as in torch
     for node in constant:
-        copies[node] = inner.node_copy(node, copies.__getitem__)
-        if node.op == "get_attr":
+        if node.op != "get_attr":
+            copies[node] = inner.node_copy(node, copies.__getitem__)
+        elif not inside.isdisjoint(node.users):
+            copies[node] = inner.get_attr(str(node.target))
+            copies[node].meta = dict(node.meta)
             copies[node]._rename(f"{node.name}_1")
-    inside = set(constant)
+    inner.owning_module = None
     outputs = [
         node for node in constant
         if node.op != "get_attr" and any(user not in inside for user in node.users)

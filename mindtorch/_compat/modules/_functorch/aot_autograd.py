@@ -14,6 +14,7 @@ from mindtorch.func import functional_call
 from mindtorch.fx import GraphModule
 from mindtorch.fx.dispatch_trace import DispatchRecorder
 from mindtorch.nn.modules.module import Module
+from mindtorch.nn.parameter import Parameter
 from mindtorch.utils._pytree import tree_flatten, tree_unflatten
 
 from .partitioners import default_partition, part
@@ -114,11 +115,14 @@ class _Joint:
 
 
 def _differentiable(
-    joint: _Joint, fw_compiler: Compiler, bw_compiler: Compiler, partition_fn: Callable[..., Any]
-) -> Callable[..., Any]:
+    joint: _Joint, fw_compiler: Compiler, bw_compiler: Compiler, partition_fn: Callable[..., Any],
+    lasting: Sequence[int],
+) -> Callable[..., Any]:  # fmt: skip
     """What runs the two graphs as one node of autograd."""
     module, count = joint.module(), len(joint.outputs)
-    fw_module, bw_module = partition_fn(module, (), num_fwd_outputs=count)
+    fw_module, bw_module = partition_fn(
+        module, (), num_fwd_outputs=count, static_lifetime_input_indices=lasting
+    )
     forward_run = _compiled(fw_compiler, fw_module)
     constant = [not (isinstance(o, Tensor) and o.requires_grad) for o in joint.outputs]
     backward_runs: list[Callable[..., Any]] = []
@@ -149,14 +153,18 @@ def _differentiable(
 def _compile(
     fn: Callable[..., Any], leaves: Sequence[Any], fw_compiler: Compiler,
     bw_compiler: Compiler | None, partition_fn: Callable[..., Any],
-    inference_compiler: Compiler | None,
+    inference_compiler: Compiler | None, lasting: Sequence[int] = (),
 ) -> tuple[Callable[..., Any], Any]:  # fmt: skip
-    """What runs a function of flat arguments, and the spec of its results."""
+    """What runs a function of flat arguments, and the spec of its results.
+
+    `lasting`: which arguments are in memory anyway.
+    """
     tensors = [v for v in leaves if isinstance(v, Tensor)]
     training = bool(LOCAL.grad) and any(t.requires_grad for t in tensors)
     joint = _Joint(fn, leaves, training)
     if training:
-        run = _differentiable(joint, fw_compiler, bw_compiler or fw_compiler, partition_fn)
+        compilers = fw_compiler, bw_compiler or fw_compiler
+        run = _differentiable(joint, *compilers, partition_fn, lasting)
         return run, joint.out_spec
     module = joint.module()
     inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
@@ -230,7 +238,10 @@ def aot_module_simplified(
         return functional_call(mod, inner, values[len(state) :])
 
     leaves = [*state.values(), *args]
-    run, spec = _compile(flat, leaves, fw_compiler, bw_compiler, partition_fn, inference_compiler)
+    lasting = [i for i, v in enumerate(leaves) if isinstance(v, Parameter)]
+    run, spec = _compile(
+        flat, leaves, fw_compiler, bw_compiler, partition_fn, inference_compiler, lasting
+    )
 
     def forward(*runtime_args: Any) -> Any:
         return tree_unflatten(run(*state.values(), *runtime_args), spec)

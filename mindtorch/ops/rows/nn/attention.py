@@ -63,11 +63,12 @@ def scaled_dot_product_attention(
         )
     if fused and key.size(-2) > value.size(-2):
         key, attn_mask = _as_long_as(value, query, key, attn_mask)
-    run = _fused if fused else _attended
+    values = query, key, value, attn_mask, dropout_p, is_causal, scale
+    result: Any = NotImplemented
     if fused and aten._watched():
-        result = _seen_whole(query, key, value, attn_mask, dropout_p, is_causal, scale)
-    else:
-        result = run(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        result = _seen_whole(*values)
+    if result is NotImplemented:
+        result = (_fused if fused else _attended)(*values)
     if result._fn is not None:
         result._fn.label = _node(fused, query, value)
     return result
@@ -85,21 +86,14 @@ def _seen_whole(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float,
     is_causal: bool, scale: float | None,
 ) -> Any:  # fmt: skip
-    """What a dispatch mode makes of attention; a mask of bools is a sum's before."""
+    """What a dispatch mode makes of attention, a mask of bools a sum's before; NotImplemented where
+    it sees the parts."""
     if mask is not None and mask.dtype is dt.bool:
         mask = aten.where(mask, aten.zeros((), dtype=query.dtype, device=query.device), -math.inf)
     named: dict[str, Any] = {} if mask is None else {"attn_mask": mask}
     named.update({} if scale is None else {"scale": scale})
     args = (query, key, value, *((dropout_p, True) if is_causal else ()))
-
-    def attend(*_: Any) -> tuple[Tensor, None]:
-        return _fused(query, key, value, mask, dropout_p, is_causal, scale), None
-
-    name = "_scaled_dot_product_flash_attention_for_cpu.default"
-    result = aten._asked_recorded(name, attend, args, named)[0]
-    if result._fn is not None:  # which is kept for backward
-        aten._asked("detach", (result,), {})
-    return result
+    return aten._seen_flash_attention(*args[:3], args[3:], named)
 
 
 def _attended(

@@ -244,7 +244,7 @@ elementary(
 )  # fmt: skip
 elementary(
     "rsqrt", _rsqrt, "aclnnRsqrt",
-    lambda grad, result: grad * (aten.pow(_c(result), 3) * -0.5), 0.1, 4,
+    lambda grad, result: (lambda cube: grad * -0.5 * cube)(aten.pow(_c(result), 3)), 0.1, 4,
     autocast="float32 on npu", rule="inverse_root",
 )  # fmt: skip
 elementary(

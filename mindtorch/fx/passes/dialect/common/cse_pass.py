@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .....utils._pytree import tree_flatten
@@ -33,20 +33,29 @@ class CSEPass(PassBase):
         self.banned_ops = banned_ops or set()
 
     def call(self, graph_module: GraphModule) -> PassResult:
-        graph, nodes, known = Graph(), dict[Node, Node](), dict[Any, Node]()
-        for node in graph_module.graph.nodes:
-            packet = getattr(node.target, "overloadpacket", node.target)
-            stays = node.op in ("placeholder", "output", "get_attr") or packet in self.banned_ops
-            key: Any = None
-            if not stays:
-                leaves, spec = tree_flatten(map_arg((node.args, node.kwargs), lambda n: nodes[n]))
-                key = node.target, tuple((type(v), v) for v in leaves), str(spec)
-            if key is not None and key in known:
-                nodes[node] = known[key]
-                continue
-            nodes[node] = graph.node_copy(node, lambda n: nodes[n])
-            if key is not None:
-                known[key] = nodes[node]
+        graph = once_each(graph_module.graph, lambda node: aten_packet(node) in self.banned_ops)
         if len(graph.nodes) == len(graph_module.graph.nodes):
             return PassResult(graph_module, False)
         return PassResult(GraphModule(graph_module, graph), True)
+
+
+def aten_packet(node: Node) -> object:
+    """The operator that a node calls, whichever overload; its target where it is none."""
+    return getattr(node.target, "overloadpacket", node.target)
+
+
+def once_each(source: Graph, stays: Callable[[Node], bool]) -> Graph:
+    """A graph that computes each value once; nodes for which `stays` holds are all there."""
+    graph, nodes, known = Graph(), dict[Node, Node](), dict[Any, Node]()
+    for node in source.nodes:
+        key: Any = None
+        if node.op not in ("placeholder", "output", "get_attr") and not stays(node):
+            leaves, spec = tree_flatten(map_arg((node.args, node.kwargs), lambda n: nodes[n]))
+            key = node.target, tuple((type(v), v) for v in leaves), str(spec)
+        if key is not None and key in known:
+            nodes[node] = known[key]
+            continue
+        nodes[node] = graph.node_copy(node, lambda n: nodes[n])
+        if key is not None:
+            known[key] = nodes[node]
+    return graph
