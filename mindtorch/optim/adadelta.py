@@ -45,7 +45,8 @@ class Adadelta(Optimizer):
         square, deltas = state["square_avg"], state["acc_delta"]
         square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
         root = square.add(eps).sqrt_()
-        delta = deltas.add(eps).sqrt_().div_(root).mul_(grad)
+        delta = deltas.add(eps).sqrt_()
+        delta = (delta.clone() if group.get("differentiable") else delta).div_(root).mul_(grad)
         deltas.mul_(rho).addcmul_(delta, delta, value=1 - rho)
         p.add_(delta, alpha=-group["lr"])
 

@@ -66,7 +66,9 @@ class Adagrad(Optimizer):
             return
         grad = directed(grad, p, group)
         state["sum"].addcmul_(grad, grad, value=1)
-        p.addcdiv_(grad, state["sum"].sqrt().add_(group["eps"]), value=-rate)
+        root = state["sum"].sqrt()
+        root = root + group["eps"] if group.get("differentiable") else root.add_(group["eps"])
+        p.addcdiv_(grad, root, value=-rate)
 
 
 def _update_rows(p: Tensor, grad: Any, total: Any, group: Group, rate: Any) -> None:

@@ -76,7 +76,16 @@ class Adam(Optimizer):
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
-            square = largest.copy_(mindtorch.maximum(largest, square))
+            before = largest.clone() if group.get("differentiable") else largest
+            square = largest.copy_(mindtorch.maximum(before, square))
+        if group.get(
+            "differentiable"
+        ):  # by numbers that are tensors, and nothing saved is written to
+            size = -lr / (1 - beta1 ** state["step"])
+            root = (1 - beta2 ** state["step"]).sqrt()
+            denominator = (square.sqrt() / (root * size)).add_(group["eps"] / size)
+            p.addcdiv_(mean.clone(), denominator)
+            return
         root = (1 - beta2**step) ** 0.5
         denominator = (square.sqrt() / root).add_(group["eps"])
         rate = lr / (1 - beta1**step)

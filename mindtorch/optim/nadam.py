@@ -54,13 +54,20 @@ class NAdam(Optimizer):
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
         mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
         state["mu_product"] *= mu
-        product = float(state["mu_product"].item())
+        product = state["mu_product"]
+        product = product if group.get("differentiable") else float(product.item())
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         root = square.div(1 - beta2**step).sqrt().add(group["eps"])
-        p.addcdiv_(grad, root, value=-lr * (1.0 - mu) / (1.0 - product))
-        p.addcdiv_(mean, root, value=-lr * mu_next / (1.0 - product * mu_next))
+        of_grad, of_mean = (
+            -lr * (1.0 - mu) / (1.0 - product),
+            -lr * mu_next / (1.0 - product * mu_next),
+        )
+        if group.get("differentiable"):  # what is saved is not written to
+            p.addcdiv_(grad * of_grad, root).addcdiv_(mean * of_mean, root)
+        else:
+            p.addcdiv_(grad, root, value=of_grad).addcdiv_(mean, root, value=of_mean)
 
 
 nadam = functional_form(

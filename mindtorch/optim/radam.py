@@ -57,7 +57,7 @@ class RAdam(Optimizer):
         if length > 5.0:
             top = (length - 4) * (length - 2) * longest
             rectified = (top / ((longest - 4) * (longest - 2) * length)) ** 0.5
-            move = move * (correction**0.5 / square.sqrt().add_(group["eps"])) * rectified
+            move = move * (correction**0.5 / (square.sqrt() + group["eps"])) * rectified
         p.add_(move, alpha=-1.0)
 
 

@@ -62,7 +62,7 @@ class RMSprop(Optimizer):
             root = square.addcmul(mean, mean, value=-1).sqrt_()
         else:
             root = square.sqrt()
-        root = root.add_(group["eps"])
+        root = root + group["eps"] if group.get("differentiable") else root.add_(group["eps"])
         if group["momentum"] > 0:
             velocity = state["momentum_buffer"]
             velocity.mul_(group["momentum"]).addcdiv_(grad, root)

@@ -349,3 +349,27 @@ def test_every_step_of_lists_is_that_of_torch(name: str) -> None:
 
     for ours, theirs in zip(run_of(mindtorch), run_of(torch), strict=True):
         assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+DIFFERENTIABLE = [
+    ("SGD", {"momentum": 0.9}), ("Adam", {}), ("AdamW", {}), ("NAdam", {}), ("RAdam", {}),
+    ("Adagrad", {}), ("Adadelta", {}), ("ASGD", {}), ("RMSprop", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options"), DIFFERENTIABLE, ids=[n for n, _ in DIFFERENTIABLE])
+def test_gradients_go_through_steps(name: str, options: dict[str, Any]) -> None:
+    def gradients(t: Any) -> list[Any]:
+        start = t.linspace(0.5, 2, 4, dtype=t.float64).requires_grad_()
+        grad = t.linspace(-1, 1.5, 4, dtype=t.float64).requires_grad_()
+        p = start.clone()
+        stepper = getattr(t.optim, name)([p], lr=0.1, differentiable=True, **options)
+        for factor in (1, 3):
+            p.grad = grad * factor
+            stepper.step()
+        (p * p).sum().backward()
+        return [x.grad.tolist() for x in (start, grad)]
+
+    expected = gradients(torch)
+    for ours, theirs in zip(gradients(mindtorch), expected, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-12)
