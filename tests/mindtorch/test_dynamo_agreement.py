@@ -476,3 +476,43 @@ def test_settings_backends_and_stances_are_those_of_torch(at):
         except Exception as error:
             outcomes.append(f"{type(error).__name__} {str(error).splitlines()[:2]}")
     assert outcomes[0] == outcomes[1]
+
+
+MARKS = {
+    "view": lambda t, x: x.reshape(4, 2) + 1, "other": lambda t, x: x + t.ones(4, 1),
+    "equal": lambda t, x: x + 1 if x.shape[0] == 4 else x, "free": lambda t, x: x * x.shape[0],
+    "branch": lambda t, x: x + 1 if x.shape[0] > 3 else x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", ["mark_dynamic", "maybe_mark_dynamic", "mark_static"])
+@pytest.mark.parametrize("name", MARKS)
+def test_marked_sizes_are_fixed_or_refused_as_in_torch(name, mark, caplog):
+    def story(lib):
+        graphs = []
+
+        def backend(module, inputs):
+            graphs.append(len(inputs))
+            return module.forward
+
+        lib._dynamo.reset()
+        run = lib.compile(lambda x: MARKS[name](lib, x), backend=backend, fullgraph=True)
+        for size in (4, 5, 6) if name == "free" else (4,):
+            x = lib.ones(size, 2)
+            getattr(lib._dynamo, mark)(x, 0)
+            try:
+                yield run(x).tolist()
+            except RuntimeError as error:
+                yield type(error).__name__, str(error)
+        yield graphs
+
+    with caplog.at_level("CRITICAL"):
+        assert list(story(mindtorch)) == list(story(torch))
+
+
+def test_a_marked_size_is_within_its_bounds():
+    for lib in (mindtorch, torch):
+        x = lib.ones(4)
+        lib._dynamo.mark_dynamic(x, 0, min=2, max=3)
+        with pytest.raises(RuntimeError, match=r"4 not in range \[2, 3\]"):
+            lib.compile(lambda x: x + 1, backend="eager")(x)

@@ -16,6 +16,13 @@ from ..compiler import (
     reset,
 )  # fmt: skip
 from . import config, exc
+from .decorators import (
+    mark_dynamic,
+    mark_static,
+    mark_static_address,
+    maybe_mark_dynamic,
+)  # fmt: skip
+from .decorators import mark_unbacked as mark_unbacked
 from .eval_frame import OptimizedModule
 from .eval_frame import is_dynamo_supported as is_dynamo_supported
 from .explanation import explain
@@ -27,23 +34,6 @@ __all__ = [
     "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "register_backend",
     "reset", "run",
 ]  # fmt: skip
-
-
-def mark_static_address(t: Any, guard: bool = True) -> None:
-    """Nothing to mark: no graph is kept."""
-
-
-def mark_dynamic(t: Any, index: Any, **_: object) -> None:
-    """Let a size, or several, be another from call to call: graphs have it as an input."""
-    marks = set(index) if isinstance(index, list | tuple) else {index}
-    t._dynamo_dynamic_indices = getattr(t, "_dynamo_dynamic_indices", set()) | marks
-
-
-maybe_mark_dynamic = mark_unbacked = mark_dynamic
-
-
-def mark_static(t: Any, index: Any = None) -> None:
-    """Nothing to mark: shapes are never assumed."""
 
 
 def graph_break(msg: str = "") -> None:

@@ -14,7 +14,7 @@ import logging
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ from mindtorch.fx import Graph, GraphModule
 from mindtorch.fx.call_sites import root_call
 from mindtorch.fx.fake import TRACING, default_mode, outside
 from mindtorch.fx.recorder import Arguments, Keywords, TracedTensor, Untraceable, real_of
+from mindtorch.library.symbols import ConstraintViolationError
 from mindtorch.nn.modules.module import Module
 from mindtorch.nn.parameter import Parameter
 from mindtorch.utils._config_module import SETTINGS
@@ -39,6 +40,7 @@ from .._dynamo.exc import (
 )
 from . import graph_breaks
 from .guards import CallFacts, facts_of, reasons, stride_order
+from .marks import may_change
 from .recorder import DynamoRecorder, counters
 from .symbols import add_symbols, with_sizes
 
@@ -141,7 +143,8 @@ class CapturedCall:
             if self.fullgraph:
                 raise Unsupported("Unsupported gradients of traced tensors") from None
         except Exception as error:
-            if not self.fullgraph or isinstance(error, TorchDynamoException):
+            refusal = isinstance(error, TorchDynamoException | ConstraintViolationError)
+            if refusal or not self.fullgraph:
                 raise
             raise Unsupported(graph_breaks.observed(error).located(error)) from error
         finally:
@@ -219,7 +222,7 @@ class CapturedCall:
             self.is_past_limit = self._look_at_recompile(facts)
         if self.is_past_limit:
             return GraphModule(recorder.root, graph).forward
-        fixed = self._dynamic_sizes(graph, inputs)
+        fixed = self._dynamic_sizes(graph, inputs, recorder.marks.fixed)
         symbols = add_symbols(graph, inputs, fixed)
         self.arguments = with_sizes(inputs, symbols)
         self.compilations += 1
@@ -233,6 +236,7 @@ class CapturedCall:
                 run = self._backend_of(GraphModule(recorder.root, graph))
         finally:
             CURRENT.recorder, TRACING.mode = recorder, None
+        recorder.marks.refuse()
         versions.append((fixed, symbols, run))
         return run
 
@@ -288,23 +292,26 @@ class CapturedCall:
         """The dims of an input whose sizes were others before, or may be others."""
         if self.dynamic is False:
             return []
-        marks = getattr(tensor, "_dynamo_dynamic_indices", ())
         seen = self.sizes.get(name, list(tensor.shape))
         if len(seen) != tensor.dim():  # of another rank, after which each size may change
             seen = [None] * tensor.dim()
         return [
             d for d, (size, before) in enumerate(zip(tensor.shape, seen, strict=True))
-            if size > 1 and (self.dynamic or d in marks or before != size)
+            if size > 1 and may_change(tensor, d, bool(self.dynamic) or before != size)
         ]  # fmt: skip
 
-    def _dynamic_sizes(self, graph: Graph, inputs: list[Tensor]) -> list[int | None]:
-        """The sizes that a graph is for, None for any: those that were others before."""
-        names = [
-            str(n.target) for n in graph.nodes if n.op == "placeholder" and n.type is not SymInt
-        ]
+    def _dynamic_sizes(
+        self, graph: Graph, inputs: list[Tensor], fixed: Container[tuple[str, int]]
+    ) -> list[int | None]:
+        """The sizes that a graph is for, None for any: those that were others before, but for
+        those that the program fixed."""
+        nodes = [n for n in graph.nodes if n.op == "placeholder" and n.type is not SymInt]
         sizes: list[int | None] = []
-        for name, tensor in zip(names, inputs, strict=True):
-            changing = self.changing(name, tensor)
+        for node, tensor in zip(nodes, inputs, strict=True):
+            name = str(node.target)
+            changing = [
+                d for d in self.changing(name, tensor) if (node.meta["source"], d) not in fixed
+            ]
             shape = [None if d in changing else s for d, s in enumerate(tensor.shape)]
             seen = self.sizes.setdefault(name, shape)
             if len(seen) != tensor.dim():

@@ -19,7 +19,7 @@ from mindtorch._tensor.tensor import Tensor
 from mindtorch.amp import autocast
 from mindtorch.amp.switches import _enter_autocast, _exit_autocast
 from mindtorch.fx import Graph
-from mindtorch.fx.aten import TracedInt, traced_int
+from mindtorch.fx.aten import TracedInt
 from mindtorch.fx.call_sites import (
     as_written,
     result_name,
@@ -49,6 +49,7 @@ from .._dynamo.exc import TorchRuntimeError, Unsupported
 from . import graph_breaks
 from .graph_breaks import GraphBreak
 from .guards import CallFacts
+from .marks import SizeMarks
 from .read_numbers import plain_number, read_number
 from .symbols import placeholder_name, size_symbol
 
@@ -100,6 +101,7 @@ class DynamoRecorder(GraphRecorder):
 
     def __init__(self, call: TracedCall):
         self.symbols: dict[tuple[int, int], str] = {}  # of sizes that change, by two values of each
+        self.marks = SizeMarks()
         super().__init__()
         self.owner, self.sources = call, dict[int, str]()
         self.read = 0  # numbers
@@ -116,6 +118,7 @@ class DynamoRecorder(GraphRecorder):
         for dim in changing:
             symbol = size_symbol(source, dim)
             self.symbols.setdefault((tensor.shape[dim], others[dim]), symbol)
+            self.marks.add(tensor, source, dim, (tensor.shape[dim], others[dim]))
         traced = self.traced(metas, Graph()._root, tensor._geom.device)
         self.sources[id(traced)], traced._real = source, tensor
         self.originals.append((traced, tensor))
@@ -127,7 +130,7 @@ class DynamoRecorder(GraphRecorder):
             return shape
         columns = enumerate(zip(shape, others, strict=True))
         return tuple.__new__(Size, [
-            traced_int(pair, functools.partial(self._size, tensor, dim, pair))
+            self.marks.size(pair, functools.partial(self._size, tensor, dim, pair))
             for dim, pair in columns
         ])  # fmt: skip
 
@@ -295,6 +298,8 @@ class DynamoRecorder(GraphRecorder):
         except (IndexError, RuntimeError):
             if not version:
                 raise
+            leaves = tree_flatten((args, kwargs))[0]
+            self.marks.fix_all([self.metas_of(t) for t in leaves if isinstance(t, TracedTensor)])
             return super().on_meta(name, func, args, kwargs, 0)  # which no other size fits
         finally:
             LOCAL.autocast = before
