@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from .._autograd.grad_mode import LOCAL
+from .._dispatch.new_sizes import SizeOfValues
 from .._dispatch.overrides import TorchFunctionMode
 from .._tensor.device import device as Device
 from .._tensor.device import get_default_device
@@ -271,6 +272,8 @@ class FakeTensorMode(TorchFunctionMode):
         try:
             with outside():
                 result = func(*metas[0], **metas[1])
+        except SizeOfValues:
+            raise DynamicOutputShapeException(getattr(func, "default", func)) from None
         except RuntimeError as error:
             if plain and not self.allow_non_fake_inputs:
                 raise AssertionError(

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from .._autograd.grad_mode import is_grad_enabled, set_grad_enabled
 from .._backends.registry import registry
+from .._dispatch.new_sizes import FakeImplCtx
 from .._functional.publish import publish
 from .._tensor.dtype import dtype as Dtype
 from ..ops.namespaces import OpOverload, namespace
@@ -16,7 +17,6 @@ from ..ops.spec import OPS, Op, op
 from .custom import (
     FAKE_CONTEXT,
     CustomOpDef,
-    FakeImplCtx,
     Library,
     _Scoped,
     custom_op,

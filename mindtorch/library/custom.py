@@ -19,6 +19,7 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._compat.refusals import BACKENDS, without_kernel
 from .._dispatch.dispatch_modes import ask_of_user
 from .._dispatch.keys import DispatchKey
+from .._dispatch.new_sizes import FakeImplCtx
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.subclass import LOCAL as SUBCLASS
@@ -195,28 +196,6 @@ class _Annotations:
         return f"(({joined}))" if len(texts) == 1 else f"({joined})"
 
 
-class FakeImplCtx:
-    """What `torch.library.get_ctx()` gives a fake function: sizes by data are refused."""
-
-    def __init__(self, definition: CustomOpDef):
-        self._definition = definition
-
-    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> NoReturn:
-        """RuntimeError: tensors on meta have no data."""
-        code = getattr(self._definition._init_fn, "__code__", None)
-        place = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
-        raise RuntimeError(
-            f"{self._definition._qualname} ({place}): You're trying to run this operator with meta"
-            " Tensors (as opposed to FakeTensors), but this operator may return an output Tensor"
-            " with data-dependent shape. Meta Tensors don't support operators with outputs that"
-            " have data-dependent shapes but FakeTensors do. If your operator does not return an"
-            " output with data-dependent shape, make sure the FakeTensor and/or meta kernel does"
-            " not call torch.library.get_ctx(). Otherwise, please use FakeTensors."
-        )
-
-    new_unbacked_symint = new_dynamic_size
-
-
 FAKE_CONTEXT: ContextVar[FakeImplCtx | None] = ContextVar("FAKE_CONTEXT", default=None)
 
 
@@ -384,7 +363,7 @@ class CustomOpDef:
         return kernel
 
     def _run_fake(self, fake: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        token = FAKE_CONTEXT.set(FakeImplCtx(self))
+        token = FAKE_CONTEXT.set(FakeImplCtx(self._qualname, getattr(self, "_init_fn", None)))
         try:
             return fake(*args, **kwargs)
         finally:

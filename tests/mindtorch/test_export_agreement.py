@@ -710,3 +710,46 @@ def _sizes_and_guards(lib):
 
 def test_sizes_are_read_at_inputs_and_guards_name_what_is_in_containers_as_in_torch():
     assert list(_sizes_and_guards(mindtorch)) == list(_sizes_and_guards(torch))
+
+
+def test_operators_whose_results_are_as_long_as_values_say():
+    def story(lib, name):
+        library = import_module(f"{lib.__name__}.library")
+        op = library.custom_op(name, lambda x: (x[x > 0].clone(), x[:2].clone()), mutates_args=(),
+                               schema="(Tensor x) -> (Tensor, Tensor)")  # fmt: skip
+
+        @op.register_fake
+        def _(x):
+            size = library.get_ctx().new_dynamic_size(min=1, max=10)
+            return x.new_empty(size), x.new_empty(2)
+
+        class Net(lib.nn.Module):
+            def forward(self, x):
+                long, short = op(x.sin())
+                return long * 2, short + long.numel()
+
+        class Branch(lib.nn.Module):
+            def forward(self, x):
+                return op(x)[0] if op(x)[0].shape[0] > 2 else x
+
+        x = lib.tensor([-1.0, 2.0, 3.0])
+        program = import_module(f"{lib.__name__}.export").export(Net(), (x,), strict=False)
+        yield program.graph_module.code, str(program.range_constraints)
+        yield str(program.module()(lib.tensor([1.0, 1.0, -1.0])))
+        with pytest.raises(RuntimeError, match="Could not guard on data-dependent expression u0"):
+            import_module(f"{lib.__name__}.export").export(Branch(), (x,), strict=False)
+        graphs = []
+
+        def backend(module, inputs):
+            graphs.append([n.name for n in module.graph.nodes if n.op != "placeholder"])
+            return module.forward
+
+        yield str(lib.compile(lambda x: op(x.sin())[0] * 2, backend=backend)(x)), graphs
+        fake = import_module(f"{lib.__name__}._subclasses.fake_tensor")
+        with fake.FakeTensorMode() as mode, pytest.raises(RuntimeError) as error:
+            op(mode.from_tensor(x))
+        yield type(error.value).__name__, str(error.value)
+        yield library.opcheck(op, (x,))
+
+    name = "sizes_of_values::positive"
+    assert list(story(mindtorch, name)) == list(story(torch, name))

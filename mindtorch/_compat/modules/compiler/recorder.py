@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from mindtorch._autograd.function import autograd_function_apply
 from mindtorch._autograd.grad_mode import LOCAL
 from mindtorch._compat.checks import SymInt
+from mindtorch._dispatch.new_sizes import SizeOfValues
 from mindtorch._dispatch.overrides import _public
 from mindtorch._tensor.geometry import Size
 from mindtorch._tensor.tensor import Tensor
@@ -222,6 +223,9 @@ class DynamoRecorder(GraphRecorder):
             return super().call(op, form, func, args, kwargs, spelling)
         except (TorchRuntimeError, Unsupported, UntraceableFunction):
             raise
+        except SizeOfValues:
+            self.flush()
+            return self.on_real(func, args, kwargs)
         except (RuntimeError, ValueError) as error:
             text = self._described(op, form, func, args, kwargs, spelling)
             tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, Tensor)]

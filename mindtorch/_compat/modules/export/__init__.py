@@ -12,6 +12,7 @@ from typing import Any
 
 import mindtorch
 from mindtorch._compat.refusals import refusals
+from mindtorch._dispatch.new_sizes import SizeOfValues
 from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import Graph, GraphModule
@@ -123,6 +124,19 @@ class _Recorder(AtenRecorder):
         if name in FACTORIES:
             self.numbers.not_negative(args[:1] if name == "full" else (args, kwargs))
         return result
+
+    def sizes(self, tensor: TracedTensor) -> Any:
+        shape = super().sizes(tensor)
+        if not self.numbers.items or type(shape) is tuple:
+            return shape
+        return tuple.__new__(type(shape), map(self.numbers.size, shape))
+
+    def call(self, op: Any, form: str, func: Function, args: Arguments, kwargs: Keywords,
+             spelling: Any = None) -> Any:  # fmt: skip
+        try:
+            return super().call(op, form, func, args, kwargs, spelling)
+        except SizeOfValues:
+            return self.numbers.read_new_sizes(func, args, kwargs)
 
     def operator(self, call: Call, run: Function, args: Arguments, kwargs: Keywords) -> object:
         if call[0].overloadpacket.__name__ in OF_VALUES:

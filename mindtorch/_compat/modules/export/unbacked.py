@@ -10,8 +10,10 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
+from mindtorch._dispatch.new_sizes import new_sizes, with_sizes
 from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.subclass import OURS
 from mindtorch._tensor.tensor import Tensor
@@ -45,6 +47,10 @@ class OneMore(Exception):
     def __init__(self, value: int):
         super().__init__(value)
         self.value = value
+
+
+def _same(node: Node) -> Node:
+    return node
 
 
 def refuse(text: str) -> NoReturn:
@@ -233,16 +239,51 @@ class UnknownNumbers:
         symbol, values = self._next(lambda: len(real))
         metas = tuple(meta_like(real, (value, *real.shape[1:])) for value in values)
         result = self.recorder.traced(metas, node, device)
-        size = self.recorder.graph.create_node(
-            "call_function", _ATEN.sym_size.int, (node, 0), {}, "sym_size_int"
-        )
-        size.meta["ints"] = values
+        size = self._size_node(node, 0, values)
         self.recorder.size_nodes[id(node), 0] = lambda: size
         self.items.append((symbol, size))
         counted = args[1][0] if isinstance(args[-1], list) else args[0]
         longest = None if target.overloadpacket.__name__ == "bincount" else counted.numel()
         self.sizes.ranges[symbol] = ValueRanges(0, longest)
         return result
+
+    def read_new_sizes(self, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
+        """What an operator of the program gives whose fake asks for sizes."""
+        recorder = self.recorder
+        node_args, node_kwargs = tree_map(recorder.argument, (tuple(args), kwargs))
+        node = self._node(operator, tuple(node_args), node_kwargs)
+
+        def fake(version: int) -> Callable[[], Any]:
+            return lambda: recorder.on_meta("", operator, args, kwargs, version)
+
+        real: object = self._evaluate(node)
+        sizes = new_sizes(fake(0), real)
+        columns, start = list[tuple[int, ...]](), len(self.items)
+        for size in sizes:
+            symbol, values = self._next(partial(int, size.value))
+            columns.append(values)
+            self.items.append((symbol, node))  # until there is a node of the size
+            self.sizes.ranges[symbol] = ValueRanges(size.least, size.most)
+        versions = range(recorder.versions)
+        results = [with_sizes(fake(k), [values[k] for values in columns]) for k in versions]
+        result = recorder.wrapped(node, results, [tree_leaves(r) for r in results], args, kwargs)
+        parts = [part._node for part in tree_leaves(result)]
+        with recorder.graph.inserting_before(node.next):
+            for at, (size, values) in enumerate(zip(sizes, columns, strict=True), start):
+                leaf, dim = size.places[0]
+                part = node if isinstance(real, Tensor) else recorder.getitem(node, leaf)
+                item = self._size_node(part, dim, values)
+                self.items[at] = self.items[at][0], item
+                for leaf, dim in size.places:
+                    recorder.size_nodes[id(parts[leaf]), dim] = partial(_same, item)
+        return result
+
+    def _size_node(self, node: Node, dim: int, values: Sequence[int]) -> Node:
+        size = self.recorder.graph.create_node(
+            "call_function", _ATEN.sym_size.int, (node, dim), {}, "sym_size_int"
+        )
+        size.meta["ints"] = values
+        return size
 
     def _node(self, target: Target, args: Arguments, kwargs: Keywords) -> Node:
         """The node of what values decide."""
@@ -300,6 +341,12 @@ class UnknownNumbers:
         node = self.recorder.graph.call_function(_FUNCTIONS[sign], (left.make(), side))
         node.meta["compared"] = left.values, sign, getattr(right, "values", (right,))
         return node
+
+    def size(self, size: int) -> int:
+        """A size as the program sees it: an unknown number where values decide it."""
+        values = getattr(size, "values", None)
+        items = [item for _, item in self.items if item.meta.get("ints") == values]
+        return self._number(items[0]) if values is not None and items else size
 
     def _symbol(self, values: Sequence[int]) -> Symbol | None:
         """The integer that has these values in the versions; None for an expression."""
