@@ -103,8 +103,34 @@ def _sink_values(gm: fx.GraphModule, split: fx.GraphModule) -> None:
             user.args = (*user.args[:place], *user.args[place + 1 :])
             stage.recompile()
         split.graph.erase_node(node)
-        if len(name.split(".")) == 1 and hasattr(split, name):
-            delattr(split, name)
+        outer = name.split(".")[0]
+        if hasattr(split, outer):
+            delattr(split, outer)
+
+
+def _order_by_use(stage: fx.GraphModule) -> None:
+    """Put modules of a stage in the order in which its forward first uses one or what it has;
+    those of buffers alone come last."""
+    places = {node: i for i, node in enumerate(stage.graph.nodes)}
+    parameters = [name for name, _ in stage.named_parameters()]
+    when = {}
+    for node, i in places.items():
+        if node.op in ("call_module", "get_attr"):
+            name = str(node.target)
+            at = min((places[user] for user in node.users), default=i)
+            learns = any(f"{p}.".startswith(f"{name}.") for p in parameters)
+            when[name] = not learns, at if node.op == "get_attr" else i
+    used = sorted(when, key=when.__getitem__)
+    for path, module in list(stage.named_modules()):
+        start = f"{path}." if path else ""
+        if any(name == path or path.startswith(f"{name}.") for name in used):
+            continue  # called whole
+        first = {
+            child: next(i for i, n in enumerate(used) if f"{n}.".startswith(f"{start}{child}."))
+            for child in module._modules
+        }
+        for child in sorted(first, key=first.__getitem__):
+            module._modules[child] = module._modules.pop(child)
 
 
 class Pipe(Module):
@@ -174,11 +200,13 @@ def pipeline(
         return stages
 
     split = split_module(gm, module, stage_of, partition_affix="pp")
-    for stage in split.children():
+    children = {n: m for n, m in split.named_children() if n.startswith(_PREFIX)}
+    for stage in children.values():
         for node in [n for n in stage.graph.nodes if n.target is pipe_split]:
             stage.graph.erase_node(node)
         stage.recompile()
     _sink_values(gm, split)
     split.recompile()
-    names = [name for name, _ in split.named_children()]
-    return Pipe(split, sum(name.startswith(_PREFIX) for name in names))
+    for stage in children.values():
+        _order_by_use(stage)
+    return Pipe(split, len(children))

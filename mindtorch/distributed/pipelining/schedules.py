@@ -41,7 +41,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 class PipelineStage:
     """A part of a model, in the process of its place; `input_args` need not be given.
 
-    ValueError for a place that is none of the stages.
+    ValueError for a place that is none of the stages, RuntimeError for fewer stages than processes.
     """
 
     def __init__(
@@ -53,7 +53,12 @@ class PipelineStage:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
         self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
         self.device, self.group = mindtorch.device(device), group
-        self.group_rank = get_rank(group)
+        self.group_rank, self.group_size = get_rank(group), get_world_size(group)
+        if self.group_size > num_stages:
+            raise RuntimeError(
+                f"Pipeline group size {self.group_size} cannot be larger than number of stages"
+                f" {num_stages}"
+            )
         self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
         self.has_backward = True
         self._shapes: list[Any] | None = None
@@ -63,7 +68,7 @@ class PipelineStage:
     def _peer(self, step: int) -> int:
         """The rank among all of the process whose stage is `step` further on; the first comes
         behind the last where there are more stages than processes."""
-        place = (self.group_rank + step) % get_world_size(self.group)
+        place = (self.group_rank + step) % self.group_size
         return get_global_rank(self.group or default(), place)
 
     def _tag(self, step: int, gradients: bool) -> int:
@@ -157,10 +162,19 @@ class _Schedule:
         """Forwards and backwards of this process's stages, by parts."""
         raise NotImplementedError
 
+    def _check(self, name: str, values: Sequence[Any]) -> None:
+        """ValueError before anything is sent, as others would wait for parts that are missing."""
+        if len(values) != self._n_microbatches:
+            raise ValueError(f"Expecting {self._n_microbatches} {name} but got {len(values)}")
+
     def _run(self, args: Any, kwargs: Any, target: Tensor | None, losses: Any) -> Any:
         parts, last = self._n_microbatches, self._stages[-1]
         cut, named = split_args_kwargs_into_chunks(args, kwargs, parts, *self._specs)
+        self._check("arg_mbs", cut)
+        self._check("kwarg_mbs", named)
         targets = [None] * parts if target is None else target.tensor_split(parts)
+        if losses is not None and not isinstance(losses, list):
+            raise TypeError(f"losses must be a list but got a {type(losses)}")
         each: list[Tensor] = []
         outputs: list[Any] = []
         for what, stage, part in self._order():

@@ -24,6 +24,7 @@ from .. import _calls
 from ..device_mesh import DeviceMesh, current_mesh
 from ._redistribute import REPLICATE, Placements, local_shape_and_offset, redistributed
 from ._rules import DRAWS, RULES, SIZES, ShardedCall, copies
+from ._views import VIEWS, refuse_uneven
 from .placement_types import Partial, Placement, Replicate, Shard
 
 Layouts = Sequence[Placement] | None
@@ -169,9 +170,13 @@ def _from_front(placements: Layouts, mesh: DeviceMesh, ndim: int) -> Placements:
     """The placements with dimensions counted from the front; copies without any."""
     if placements is None:
         return (REPLICATE,) * mesh.ndim
-    return tuple(
+    layout = tuple(
         Shard(p.dim + ndim) if isinstance(p, Shard) and p.dim < 0 else p for p in placements
     )
+    for p in layout:
+        if isinstance(p, Shard) and p.dim < 0:
+            raise AssertionError(f"Shard dim {p.dim} in placements {layout} must be normalized")
+    return layout
 
 
 def _refuse_mixed(placements: Sequence[Placement]) -> None:
@@ -189,9 +194,9 @@ def _whole(local: Tensor, mesh: DeviceMesh, placements: Placements) -> TensorMet
     for i, placement in enumerate(placements):
         if isinstance(placement, Shard):
             if placement.dim >= local.ndim:
-                raise AssertionError(
+                raise RuntimeError(
                     f"Sharding dim {placement.dim} greater than tensor ndim {local.ndim} for"
-                    f" placement number {i}."
+                    f" placement number {i}"
                 )
             step = stride[placement.dim]
             shape[placement.dim] *= mesh.size(i)
@@ -347,6 +352,8 @@ def _computed(func: Any, args: tuple[object, ...], kwargs: dict[str, object]) ->
     named = {a.name: a.default_value for a in declared if a.has_default_value()}
     named |= dict(zip((a.name for a in declared), args, strict=False)) | kwargs
     base = name.removesuffix("_") if writes else name
+    if base in VIEWS and tensors[0].is_contiguous():
+        refuse_uneven(tensors[0], named[SIZES[base]])
     rule = RULES.get(base, copies)
     inputs: list[Sequence[Placement]] = []
     results: list[Any] = []
@@ -450,6 +457,10 @@ def distribute_tensor(
     layout = _from_front(placements, mesh, tensor.ndim)
     for i, placement in enumerate(layout):
         if isinstance(placement, Shard) and placement.dim >= tensor.ndim:
+            if placement.dim > tensor.ndim:
+                raise AssertionError(
+                    f"Sharding dim {placement.dim} greater than tensor ndim {tensor.ndim}"
+                )
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-tensor.ndim},"
                 f" {tensor.ndim - 1}], but got {placement.dim})"

@@ -45,6 +45,8 @@ STATEMENTS = """
     shared(fsdp.MixedPrecisionPolicy(torch.bfloat16, output_dtype=one.dtype))|fsdp.OffloadPolicy()
     fsdp.fully_shard(nn.ModuleList())|fsdp.fully_shard(fsdp.fully_shard(nn.Linear(2, 2)))
     fsdp.fully_shard(nn.PReLU(), reshard_after_forward=2)|fsdp.fully_shard(nn.Linear(1, 1), mesh=m)
+    distribute_tensor(torch.ones(2), m, [Shard(3)])|x.redistribute(placements=[Shard(-3)])
+    DTensor.from_local(torch.ones(2), m, [Shard(1)])|distribute_tensor(x, m, [Shard(-3)])
     late()|copy.deepcopy(fsdp.fully_shard(nn.Linear(1, 1)))|fsdp.MixedPrecisionPolicy(x.dtype)
 """
 

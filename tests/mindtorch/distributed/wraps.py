@@ -173,8 +173,11 @@ class Weighted(nn.Module):
         self.scale = nn.Parameter(torch.arange(4.0) / 4)
         self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(4)])
         self.norm, self.cut = nn.LayerNorm(4), cut
+        self.by = nn.Module()
+        self.by.register_buffer("shift", torch.ones(4) / 8)
 
     def forward(self, x):
+        x = x + self.by.shift
         for i, layer in enumerate(self.layers):
             if i == 2 and self.cut is not None:
                 self.cut()
@@ -193,7 +196,7 @@ def cut_stages(rank, pipes):
     ):  # fmt: skip
         pipe = pipes.pipeline(net, (x[:2],), split_spec=spec)
         stage = pipe.build_stage(rank, torch.device("cpu"))
-        names = [sorted(n for n, _ in pipe.get_stage_module(i).named_parameters()) for i in (0, 1)]
+        names = [list(pipe.get_stage_module(i).state_dict()) for i in (0, 1)]
         schedule = pipes.ScheduleGPipe(stage, 4, loss_fn=nn.functional.mse_loss)
         losses = []
         schedule.step(x) if rank == 0 else schedule.step(target=y, losses=losses)
@@ -218,11 +221,13 @@ def cut_stages(rank, pipes):
         lambda: pipes.pipeline(Weighted(), (x,), split_spec={"nope": point.END}),
         lambda: pipes.pipeline(Weighted(), (x,), split_spec={"norm": 3}),
         lambda: pipes.pipeline(Weighted(), (x,), split_spec={}, split_policy=lambda g: g),
-        lambda: pipe.get_stage_module(7),
-    ):
+        lambda: pipe.get_stage_module(7), lambda: schedule.step(x[:3]),
+        lambda: schedule.step(x, losses=()), lambda: schedule.eval(y=x[:2]),
+        lambda: pipes.PipelineStage(net, 0, 1, "cpu"),
+    ):  # fmt: skip
         try:
             wrong()
-        except (AttributeError, ValueError) as error:
+        except (AttributeError, RuntimeError, TypeError, ValueError) as error:
             told.append([type(error).__name__, str(error)])
     return told
 
