@@ -83,7 +83,8 @@ SECOND |= {f"quantization.{name}": f"ao.quantization.{name}" for name in (
 )}  # fmt: skip
 
 SECOND |= {f"utils.data.datapipes.iter.{name}": "utils.data.datapipes.iter" for name in (
-    "callable", "combinatorics", "combining", "grouping", "selecting", "sharding", "utils",
+    "callable", "combinatorics", "combining", "filelister", "fileopener", "grouping", "selecting",
+    "sharding", "streamreader", "utils",
 )}  # fmt: skip
 SECOND |= {f"utils.data.datapipes.map.{name}": "utils.data.datapipes.map" for name in (
     "callable", "combinatorics", "combining", "grouping", "utils",

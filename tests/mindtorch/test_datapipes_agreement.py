@@ -12,7 +12,7 @@ import mindtorch
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 
 COMMON = """
-import copy, pickle
+import copy, io, os, pickle
 IterDataPipe, MapDataPipe, DataChunk, functional_datapipe, DataLoader = (
     getattr(torch.utils.data, n) for n in ("IterDataPipe", "MapDataPipe", "DataChunk",
                                            "functional_datapipe", "DataLoader"))
@@ -155,7 +155,69 @@ y=pickle.loads(pickle.dumps(W([1,2])))
 print(list(y), list(copy.deepcopy(W([3]))))
 print([n for n in ("map","batch","zip","fork") if n in dir(x)])
 """,
+    "files": """
+L, O, R = I.FileLister, I.FileOpener, I.StreamReader
+print(list(L(".")), list(L(".", "*.txt", recursive=True)), list(L(["a", "x.txt"], ["*.txt"])))
+print([os.path.relpath(p) for p in L(".", abspath=True)], list(W(["a"]).list_files(recursive=True)))
+print(len(L(".", length=4)), L())
+o = O(L(".", "*.txt", recursive=True))
+print([(a, b.read()) for a, b in o], list(R(o)), list(o.read_from_stream(4)))
+print(list(O(["x.txt"], "b").read_from_stream()), len(O([], length=3)))
+print(list(W(["x.txt"]).open_files("rt", encoding="utf-8").read_from_stream(5)))
+n, s = next(iter(O(["x.txt"])))
+print(n, s, s.closed, s.readline(), list(s), s.name, s.close(), s.closed, s.close())
+for f in (lambda: len(L(".")), lambda: len(O([])), lambda: list(L("nope")), lambda: O([], "w"),
+          lambda: O([], "b", "utf-8"), lambda: list(O([1])), lambda: list(O(["nope"]))):
+    t(f)
+print(list(DataLoader(o.read_from_stream(3), batch_size=2)))
+p = U.StreamWrapper(io.StringIO("abc"), name="n")
+c = U.StreamWrapper(io.StringIO("q"), p)
+p.autoclose()
+print(p.closed, p.child_counter, "read" in dir(p), c.close(), p.closed, next(U.StreamWrapper(iter("a"))))
+U.StreamWrapper.close_streams([{"a": (c, p)}, 3])
+t(lambda: p.nope)
+""",
+    "groups": """
+def key(v): return v % 3
+x = W(range(10))
+for o in ({}, {"group_size": 2}, {"keep_key": True, "group_size": 3}, {"buffer_size": 3},
+          {"buffer_size": 4, "group_size": 4}, {"group_size": 0}, {"guaranteed_group_size": 2},
+          {"buffer_size": 4, "group_size": 4, "drop_remaining": True},
+          {"buffer_size": 5, "group_size": 4, "guaranteed_group_size": 2},
+          {"buffer_size": 4, "group_size": 2, "guaranteed_group_size": 1, "keep_key": True},
+          {"group_size": 2, "guaranteed_group_size": 3}):
+    t(lambda: (list(x.groupby(key, **o)), type(next(iter(x.groupby(key, **o)))).__name__))
+t(lambda: len(x.groupby(key)))
+""",
+    "errors": """
+class P(IterDataPipe):
+    def __init__(self, e): self.e = e
+    def __iter__(self):
+        yield 1
+        raise self.e
+class Q(P):
+    def __iter__(self): return iter([1 / self.e])
+for e in (ValueError("x"), KeyError("k"), ValueError(), RuntimeError(3), OSError(2, "no")):
+    t(lambda: list(P(e)))
+    t(lambda: list(P(e).map(inc).batch(2)))
+for f in (lambda: list(Q(0)), lambda: list(W([1, "a"]).map(inc)), lambda: W([1]).map(3),
+          lambda: list(W([1, 2]).filter(inc)), lambda: list(W([1]).unbatch())):
+    t(f)
+m = W([1, 2]).map(inc)
+i = iter(m)
+next(i), next(iter(m))
+t(lambda: next(i))
+""",
 }
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """A folder of a few files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for name in ("x.txt", "y.bin", "a/z.txt", "a/b/w.txt"):
+        (tmp_path / name).write_text(name * 3)
 
 
 def printed(program, library):
@@ -166,12 +228,13 @@ def printed(program, library):
         try:
             print(function())
         except Exception as error:
-            print(type(error).__name__, str(error).split("\n")[0])
+            print(type(error).__name__, error)
 
     pipes = f"{library.__name__}.utils.data.datapipes"
     names = {
         "torch": library, "t": t, "I": importlib.import_module(f"{pipes}.iter"),
         "M": importlib.import_module(f"{pipes}.map"),
+        "U": importlib.import_module(f"{pipes}.utils.common"),
     }  # fmt: skip
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -72,11 +72,14 @@ class IterDataPipe(_Registry, IterableDataset[Any]):
 
 
 def _one_reader(function: Callable[[Any], Any]) -> Callable[[Any], Iterator[Any]]:
+    named = inspect.isgeneratorfunction(function)
+
     @functools.wraps(function)
     def read(self: IterDataPipe) -> Iterator[Any]:
         self._reader += 1
         self.reset()
-        return _checked(self, function(self), self._reader)
+        values = _checked(self, function(self), self._reader)
+        return _naming(self, values) if named else values
 
     return read
 
@@ -88,20 +91,37 @@ def _checked(pipe: IterDataPipe, values: Iterator[Any], reader: int) -> Iterator
             raise RuntimeError(
                 "This iterator has been invalidated because another iterator has been created from"
                 f" the same IterDataPipe: {_described(pipe)}\n"
-                "This may be caused multiple references to the same IterDataPipe. We recommend"
-                " using `.fork()` if that is necessary."
+                "This may be caused by multiple references to the same IterDataPipe. We recommend"
+                f" using `.fork()` if that is necessary.{_SINGLE}, feel free to comment on"
+                " this issue: https://github.com/pytorch/data/issues/45."
             )
 
 
+_SINGLE = "\nFor feedback regarding this single iterator per IterDataPipe constraint"
+_THROWN = "This exception is thrown by __iter__ of"
+
+
+def _naming(pipe: IterDataPipe, values: Iterator[Any]) -> Iterator[Any]:
+    """Errors name the pipe that raised them, in their first text."""
+    try:
+        yield from values
+    except Exception as error:
+        text, *more = error.args or ("",)
+        if not isinstance(text, str):
+            text, more = "", []
+        if _THROWN not in text and _SINGLE not in text:
+            error.args = (f"{text}\n{_THROWN} {_described(pipe)}", *more)
+        raise
+
+
 def _described(pipe: IterDataPipe) -> str:
-    """A pipe as the call that made it."""
-    parts = []
-    for name in inspect.signature(type(pipe).__init__).parameters:
-        value = getattr(pipe, name, None)
-        if name != "self":
-            plain = getattr(value, "__name__", None) or str(value)
-            parts.append(f"{name}={plain}")
-    return f"{type(pipe).__qualname__}({', '.join(parts)})"
+    """A pipe as the call that made it, arguments by their names in order."""
+    values = {
+        name: getattr(pipe, name)
+        for name in sorted(inspect.signature(type(pipe)).parameters) if hasattr(pipe, name)
+    }  # fmt: skip
+    parts = (f"{k}={v.__name__ if inspect.isfunction(v) else repr(v)}" for k, v in values.items())
+    return f"{type(pipe).__name__}({', '.join(parts)})"
 
 
 class Shuffled(IterDataPipe):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -14,29 +13,24 @@ from ...dataloader import default_collate
 from ...sampler import Sampler as _Sampler
 from ...sampler import SequentialSampler
 from ..datapipe import DataChunk, IterDataPipe, Shuffled, functional_datapipe, length_of
-
-_REFUSED = ("FileLister", "FileOpener", "Grouper", "RoutedDecoder", "StreamReader")
-__all__ = [
-    "Batcher", "Collator", "Concater", "Demultiplexer", "Filter", "Forker", "IterableWrapper",
-    "Mapper", "Multiplexer", "Sampler", "ShardingFilter", "Shuffler", "UnBatcher", "Zipper",
-]  # fmt: skip
-__getattr__ = refusals(
-    "torch.utils.data.datapipes.iter", "mindtorch has pipes of values, not of files", _REFUSED
+from ._functions import check_picklable
+from .files import (
+    FileListerIterDataPipe,
+    FileOpenerIterDataPipe,
+    GrouperIterDataPipe,
+    StreamReaderIterDataPipe,
 )
 
-
-def check_picklable(fn: Callable[..., Any]) -> None:
-    """UserWarning for a function that no process can be sent."""
-    code = getattr(fn, "__code__", None)
-    if code is None:
-        return
-    nested = code.co_flags & inspect.CO_NESTED
-    if nested or fn.__name__ == "<lambda>":
-        warnings.warn(
-            f"{'Local' if nested else 'Lambda'} function is not supported by pickle, please use"
-            " regular python function or functools.partial instead.",
-            stacklevel=3,
-        )
+__all__ = [
+    "Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter",
+    "Forker", "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "Sampler", "ShardingFilter",
+    "Shuffler", "StreamReader", "UnBatcher", "Zipper",
+]  # fmt: skip
+__getattr__ = refusals(
+    "torch.utils.data.datapipes.iter",
+    "mindtorch decodes no files by their names",
+    ("RoutedDecoder",),
+)
 
 
 class IterableWrapperIterDataPipe(IterDataPipe):
@@ -148,8 +142,8 @@ class FilterIterDataPipe(IterDataPipe):
             answer = self._apply_filter_fn(value)
             if not isinstance(answer, bool):
                 raise ValueError(
-                    "Boolean output is required for `filter_fn` of FilterIterDataPipe, got"
-                    f" {type(answer)}"
+                    "Boolean output is required for `filter_fn` of FilterIterDataPipe, got",
+                    type(answer),
                 )
             if answer:
                 yield value
@@ -353,7 +347,7 @@ class _Child(IterDataPipe):
         self.shared, self.at = shared, at
 
     def __iter__(self) -> Iterator[Any]:
-        yield from self.shared.values(self.at)
+        return self.shared.values(self.at)
 
     def reset(self) -> None:
         self.shared.begin(self.at)
@@ -452,6 +446,9 @@ IterDataPipe.register_function("fork", Forker)
 IterDataPipe.register_function("demux", Demultiplexer)
 IterableWrapper, Mapper, Collator = (
     IterableWrapperIterDataPipe, MapperIterDataPipe, CollatorIterDataPipe,
+)  # fmt: skip
+FileLister, FileOpener, StreamReader, Grouper = (
+    FileListerIterDataPipe, FileOpenerIterDataPipe, StreamReaderIterDataPipe, GrouperIterDataPipe,
 )  # fmt: skip
 Filter, Batcher, UnBatcher = FilterIterDataPipe, BatcherIterDataPipe, UnBatcherIterDataPipe
 Concater, Zipper, Multiplexer = ConcaterIterDataPipe, ZipperIterDataPipe, MultiplexerIterDataPipe

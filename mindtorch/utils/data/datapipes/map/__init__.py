@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..datapipe import DataChunk, MapDataPipe, Shuffled, functional_datapipe
-from ..iter import check_picklable
+from ..iter._functions import check_picklable
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
 

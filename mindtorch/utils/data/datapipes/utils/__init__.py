@@ -1,0 +1,1 @@
+"""torch.utils.data.datapipes.utils: of it, what pipes of files stand on."""
