@@ -9,6 +9,7 @@ from .._backends.registry import registry
 from .._compat.argument_errors import parsed
 from .._compat.warn_once import warn, warn_once
 from .._tensor.settings import SETTINGS
+from .denormals import flushes
 from .publish import surface
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -148,10 +149,10 @@ def get_num_interop_threads() -> int:
 @surface(method=False, internal=False)
 @parsed()
 def set_flush_denormal(mode: bool) -> bool:
-    """False: subnormal numbers stay what they are."""
+    """Whether this thread's arithmetic can take subnormal numbers for zeros: it does by `mode`."""
     if not isinstance(mode, bool):
         raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
-    return False
+    return flushes(mode)
 
 
 @surface(method=False, internal=False)

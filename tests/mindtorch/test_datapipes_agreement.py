@@ -189,6 +189,20 @@ for o in ({}, {"group_size": 2}, {"keep_key": True, "group_size": 3}, {"buffer_s
     t(lambda: (list(x.groupby(key, **o)), type(next(iter(x.groupby(key, **o)))).__name__))
 t(lambda: len(x.groupby(key)))
 """,
+    "chosen columns": """
+def some(v, w=1): return v
+def rest(*v): return len(v)
+def named(v, *, k): return v
+def least(v, *, k=1): return v
+def none(): return 1
+x = W([(1, 2, 3)])
+for f in (inc, add, some, rest, named, least, none, str, len, max):
+    for columns in (None, 0, (0, 1), [0, 1, 2]):
+        t(lambda: list(x.map(f, input_col=columns)))
+        t(lambda: list(x.filter(f, columns)))
+for v in (3, (1,), (1, 2), ("a", 2), ("a", io.StringIO())):
+    t(lambda: U.validate_pathname_binary_tuple(v))
+""",
     "errors": """
 class P(IterDataPipe):
     def __init__(self, e): self.e = e

@@ -112,3 +112,13 @@ def test_readable_code_has_types_and_places():
         yield from texts
 
     assert list(story(mindtorch)) == list(story(torch))
+
+
+def test_subnormal_numbers_are_zeros_where_a_thread_says_so():
+    def told(lib):
+        for mode in (True, False):
+            numbers = lib.set_flush_denormal(mode), lib.tensor([1e-323], dtype=lib.float64)
+            values = numbers[1], lib.tensor([1e-40]) * 1, lib.tensor([1e-30]) * 1e-12
+            yield numbers[0], [v.item() for v in values], float("1e-323")
+
+    assert list(told(mindtorch)) == list(told(torch))

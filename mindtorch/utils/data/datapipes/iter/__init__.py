@@ -13,6 +13,7 @@ from ...dataloader import default_collate
 from ...sampler import Sampler as _Sampler
 from ...sampler import SequentialSampler
 from ..datapipe import DataChunk, IterDataPipe, Shuffled, functional_datapipe, length_of
+from ..utils.common import validate_input_col
 from ._functions import check_picklable
 from .files import (
     FileListerIterDataPipe,
@@ -74,6 +75,7 @@ class MapperIterDataPipe(IterDataPipe):
             if len(output_col) > 1:
                 raise ValueError("`output_col` must be a single-element list or tuple")
             output_col = output_col[0]
+        validate_input_col(fn, input_col)
         self.datapipe, self.fn = datapipe, fn
         self.input_col, self.output_col = input_col, output_col
 
@@ -128,6 +130,7 @@ class FilterIterDataPipe(IterDataPipe):
     ) -> None:
         super().__init__()
         check_picklable(filter_fn)
+        validate_input_col(filter_fn, input_col)
         self.datapipe, self.filter_fn, self.input_col = datapipe, filter_fn, input_col
 
     def _apply_filter_fn(self, data: Any) -> Any:

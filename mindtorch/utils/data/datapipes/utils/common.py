@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
+from io import IOBase
 from typing import Any, NoReturn
 
 __all__ = [
     "StreamWrapper", "get_file_binaries_from_pathnames", "get_file_pathnames_from_root",
-    "match_masks",
+    "match_masks", "validate_input_col", "validate_pathname_binary_tuple",
 ]  # fmt: skip
 
 
@@ -86,7 +89,7 @@ class StreamWrapper:
         return self.file_obj
 
     def __setstate__(self, obj: Any) -> None:
-        self.__init__(obj)  # type: ignore[misc]
+        StreamWrapper.__init__(self, obj)
 
 
 def match_masks(name: str, masks: str | list[str]) -> bool:
@@ -129,3 +132,47 @@ def get_file_binaries_from_pathnames(
         if not isinstance(pathname, str):
             raise TypeError(f"Expected string type for pathname, but got {type(pathname)}")
         yield pathname, StreamWrapper(open(pathname, mode, encoding=encoding))  # noqa: SIM115
+
+
+def validate_input_col(fn: Callable[..., Any], input_col: Any) -> None:
+    """ValueError for a function that does not take as many values as there are columns."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except ValueError:  # of C, which tells nothing
+        return
+    count = len(input_col) if isinstance(input_col, list | tuple) else 1
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needs = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    plain: Any = fn.func if isinstance(fn, functools.partial) else fn
+    name = getattr(plain, "__name__", repr(plain))
+    if needs:
+        raise ValueError(
+            f"The function {name} takes {len(needs)} non-default keyword-only parameters, which is"
+            " not allowed."
+        )
+    more = any(p.default is p.empty for p in places[count:])
+    if more or (len(places) < count and all(p.kind is not p.VAR_POSITIONAL for p in parameters)):
+        few = len(parameters) < count
+        raise ValueError(
+            f"The function {name} takes {len(parameters if few else places)}"
+            f" {'' if few else 'positional '}parameters, but {count} are required."
+        )
+
+
+def validate_pathname_binary_tuple(data: tuple[str, Any]) -> None:
+    """TypeError unless it is a path and a stream."""
+    if not isinstance(data, tuple):
+        raise TypeError(f"pathname binary data should be tuple type, but it is type {type(data)}")
+    if len(data) != 2:
+        raise TypeError(f"pathname binary stream tuple length should be 2, but got {len(data)}")
+    path, stream = data
+    if not isinstance(path, str):
+        raise TypeError(
+            "pathname within the tuple should have string type pathname, but it is type"
+            f" {type(path)}"
+        )
+    if not isinstance(stream, IOBase | StreamWrapper):
+        raise TypeError(
+            "binary stream within the tuple should have IOBase orits subclasses as type, but it is"
+            f" type {type(stream)}"
+        )
