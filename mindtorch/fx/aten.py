@@ -25,6 +25,7 @@ from ..ops.aten_overloads import call_of_function, call_of_row
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import Op, aten
 from .call_sites import source_line
+from .casts import call_of_cast, cast_of, moved
 from .fake import FACTORIES, OF_UNKNOWN_SIZE, default_mode, outside
 from .graph import Graph
 from .node import Node, Target
@@ -38,15 +39,14 @@ from .recorder import (
     TracedTensor,
 )  # fmt: skip
 
-# Methods that are `to` with a dtype.
-_CASTS = frozenset(("bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long",
-                    "short"))  # fmt: skip
+# Operators of Python that torch has by their own names.
+_SIGNS = {"bitwise_and": "__and__", "bitwise_or": "__or__", "bitwise_xor": "__xor__"}
 # Functions that are no rows and that graphs hold as they are called.
 _NAMES: dict[object, str] = {Tensor.__dict__["T"]: "numpy_T", "__rsub__": "rsub"}
 _WHOLE = FACTORIES | frozenset((
     "clone", "detach", "empty_like", "expand_as", "full_like", "new_empty", "new_full", "new_ones",
     "new_zeros", "numpy_T", "ones_like", "rand_like", "randn_like", "reshape_as", "rsub",
-    "to", "type_as", "view_as", "zeros_like",
+    "type_as", "view_as", "zeros_like",
 ))  # fmt: skip
 
 
@@ -247,6 +247,9 @@ class AtenRecorder(GraphRecorder):
             return raw[0]
         end = "_" if form in ("inplace", "augmented") else ""
         call = call_of_row(op, end, raw)
+        if form == "operator" and op.name in _SIGNS and call is not None:
+            packet = getattr(namespace("aten"), _SIGNS[op.name])
+            call = getattr(packet, call[0]._overloadname), *call[1:]
         if call is None and op.body is not None:
             with self.inside():
                 return op.body(*raw)
@@ -274,16 +277,16 @@ class AtenRecorder(GraphRecorder):
         if name == "tensor":
             with outside():
                 return self.lift_fresh(func(*args, **kwargs))
-        if name in _CASTS and args and isinstance(args[0], Tensor):
-            func = Tensor.to
-            name, args, kwargs = "to", (args[0], getattr(mindtorch, name)), {}
+        if (cast := cast_of(name, args, kwargs)) is not None:
+            self._note_metadata(args[0])
+            named = {} if cast.device is None else {"device": cast.device}
+            keeps = cast.keeps(args[0])
+            return self.operator(call_of_cast(args[0], cast), moved, (args[0], cast, keeps), named)
         name = _NAMES.get(getattr(func, "__self__", None), _NAMES.get(name, name))
         if name in _WHOLE:
             named = {**_memory_options(name, kwargs), **kwargs}
             call = call_of_function(name, args, named)
             if call is not None:
-                if name == "to":
-                    self._note_metadata(args[0])
                 return self.operator(call, func, args, kwargs)
         with self.inside():
             return inspect.unwrap(func)(*args, **kwargs)

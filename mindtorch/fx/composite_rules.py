@@ -11,6 +11,7 @@ import mindtorch
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from .aten import TracedInt
+from .casts import cast_of
 from .decompositions import ATEN, COMPOSITE, CoreRecorder, Rule, decomposes, put
 from .fake import outside
 
@@ -227,7 +228,33 @@ def _chunk(r: CoreRecorder, x: Tensor, chunks: int, dim: int = 0) -> object:
     return ATEN.split.Tensor(x, size, *((dim,) if dim else ()))
 
 
+def _cast(r: CoreRecorder, x: Tensor, *args: object, **kwargs: Any) -> object:
+    cast = cast_of("to", (x, *args), kwargs)
+    if cast is None or cast.keeps(x):
+        return x
+    named = {n: v for n, v in kwargs.items() if n not in ("copy", "dtype")}
+    named.update({} if cast.device is None else {"device": cast.device})
+    named.update({"non_blocking": True} if cast.non_blocking else {})
+    if cast.memory_format is not None:
+        named["memory_format"] = cast.memory_format
+    return put(ATEN._to_copy.default, x, dtype=cast.dtype, **named)
+
+
+def _type_as(r: CoreRecorder, x: Tensor, other: Tensor) -> object:
+    return _cast(r, x, dtype=other.dtype, layout=mindtorch.strided, device=other.device)
+
+
+def _contiguous(r: CoreRecorder, x: Tensor, **options: Any) -> object:
+    if not options and r.metas_of(x)[0].is_contiguous():
+        return x
+    return put(ATEN.clone.default, x, **(options or {"memory_format": mindtorch.contiguous_format}))
+
+
+for _sign in ("and", "or", "xor"):
+    COMPOSITE[f"__{_sign}__.Tensor"] = getattr(ATEN, f"bitwise_{_sign}").Tensor
+    COMPOSITE[f"__{_sign}__.Scalar"] = getattr(ATEN, f"bitwise_{_sign}").Scalar
 CoreRecorder.always = {
+    "contiguous": _contiguous, "to": _cast, "type_as": _type_as,
     "batch_norm": _batch_norm, "chunk": _chunk, "detach_": lambda r, x: x, "flatten": _flatten,
     "lift_fresh_copy": lambda r, x: ATEN.clone.default(x), "reshape": _reshape,
     "unflatten": _unflatten,

@@ -332,3 +332,13 @@ def _native_layer_norm(
     out = (x - mean) * scale
     out = out if weight is None else out * weight
     return out if bias is None else out + bias, mean, scale
+
+
+@decomposes("all.default", CORE)
+def _all(x: Tensor) -> object:
+    return ATEN.logical_not.default(put(ATEN.any.dims, ATEN.logical_not.default(x)))
+
+
+@decomposes("all.dim", CORE)
+def _all_of_dim(x: Tensor, dim: int, keepdim: bool = False) -> object:
+    return ATEN.logical_not.default(ATEN.any.dim(ATEN.logical_not.default(x), dim, keepdim))

@@ -27,6 +27,7 @@ base_types = (str, int, float, bool, complex, dtype, Tensor, device, type(None),
 OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 _side_effectful_functions: set[Any] = {
     operator.setitem, namespace("aten")._assert_scalar.default,
+    namespace("aten")._assert_tensor_metadata.default,
 }  # fmt: skip
 
 

@@ -342,6 +342,14 @@ def _new(name: str) -> Callable[..., Any]:
     return new
 
 
+def _to(self: Tensor, *args: Any, layout: object = None, **kwargs: Any) -> Tensor:
+    """A cast by an overload's places, of which a memory format is the last."""
+    count = 4 if args and isinstance(args[0], Device) else 3
+    if len(args) > count:
+        kwargs["memory_format"] = args[count]
+    return self.to(*args[:count], **kwargs)
+
+
 FORMS: dict[str, Callable[..., Any]] = {
     **{name: _loss(name, arguments) for name, arguments in _LOSSES.items()},
     **{
@@ -401,6 +409,10 @@ FORMS: dict[str, Callable[..., Any]] = {
     "item": lambda self: self.item(), "_assert_scalar": _assert_scalar, "sym_size": _sym_size,
     "view_as": lambda self, other: self.view(other.shape),
     "expand_as": lambda self, other: self.expand(other.shape),
+    "__and__": lambda self, other: aten.bitwise_and(self, other),
+    "__or__": lambda self, other: aten.bitwise_or(self, other),
+    "__xor__": lambda self, other: aten.bitwise_xor(self, other),
+    "to": _to, "type_as": lambda self, other: self.type_as(other),
     "reshape_as": lambda self, other: self.reshape(other.shape),
     "detach": lambda self: self.detach(),
     "_scaled_dot_product_flash_attention_for_cpu": _flash_attention,

@@ -226,6 +226,10 @@ REFUSING: list[Callable[[str], Callable[..., Any] | None]] = []
 _ELSEWHERE = {"quantized": "mindtorch.ao.quantization._quantized_ops"}
 
 
+# Operators of Python's signs that graphs hold.
+_SIGNS = frozenset(("__and__", "__or__", "__xor__"))
+
+
 class _OpNamespace:
     """The operators of one namespace."""
 
@@ -234,7 +238,7 @@ class _OpNamespace:
         self.__name__: str = f"torch.ops.{name}"
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if name.startswith("__"):
+        if name.startswith("__") and name not in _SIGNS:
             raise AttributeError(name)
         load()  # an operator may be the first thing that a program asks for
         if self.name in _ELSEWHERE:

@@ -753,3 +753,32 @@ def test_operators_whose_results_are_as_long_as_values_say():
 
     name = "sizes_of_values::positive"
     assert list(story(mindtorch, name)) == list(story(torch, name))
+
+
+CASTS = (
+    lambda t, x, y: x.to(t.float64) * 2, lambda t, x, y: x.to(t.float32) * 2,
+    lambda t, x, y: x.float().half().long(), lambda t, x, y: x.byte() + x.char(),
+    lambda t, x, y: x.to("cpu") + x.type_as(y), lambda t, x, y: x.cpu() + x.type(t.float64),
+    lambda t, x, y: x.to(device="cpu", dtype=t.float64, non_blocking=True) + x.to(y),
+    lambda t, x, y: x.to(t.float64, copy=True), lambda t, x, y: x.to(y.device, copy=True),
+    lambda t, x, y: x.t().contiguous(), lambda t, x, y: (x > 1) & (y > 1) | (x < 1) ^ (y < 1),
+    lambda t, x, y: (x > 1).all() | (x > 1).all(1),
+    lambda t, x, y: x[None].to(t.float16, memory_format=t.channels_last),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(len(CASTS)))
+def test_casts_and_signs_are_spelled_and_made_of_others_as_in_torch(at):
+    def story(lib):
+        class Net(lib.nn.Module):
+            def forward(self, x, y):
+                return CASTS[at](lib, x, y)
+
+        x = lib.arange(4.0).reshape(1, 2, 2)[0]
+        x, y = (x[None], x[None].double()) if at == len(CASTS) - 1 else (x, x.double())
+        program = import_module(f"{lib.__name__}.export").export(Net(), (x, y), strict=False)
+        core = program.run_decompositions()
+        yield program.graph_module.code, core.graph_module.code
+        yield str(core.module()(x, y)), str(program.module()(x, y))
+
+    assert list(story(mindtorch)) == list(story(torch))

@@ -77,6 +77,11 @@ class _Decomposer(CoreRecorder):
         if "compared" in node.meta or node.meta.get("of_values"):
             self.values[node] = self.copied(node, args, kwargs)
             return
+        if target is _ATEN._assert_tensor_metadata.default:
+            named = {n: v for n, v in kwargs.items() if n != "dtype"}
+            noted = (self.argument(args[0]), None, None, kwargs.get("dtype", *args[3:]))
+            self.values[node] = self.add_node("call_function", target, noted, named)
+            return
         if not isinstance(target, OpOverload):
             with self.inside():
                 self.values[node] = target(*args, **kwargs)

@@ -170,13 +170,13 @@ class _Builder:
         assert isinstance(module, InterpreterModule)
         uses = [n for node in nodes for n in node.all_input_nodes]
         outer = [n for n in dict.fromkeys(uses) if n not in members and not self._is_own(n, inner)]
-        for node in outer:
+        for node in reversed(outer):  # torch puts each new one before the others
             values[node] = module.graph.placeholder(node.name)
         results = [n for n in nodes if any(user not in members for user in n.users)]
         self._write(module, inner, module.graph, values, nodes, depth)
         parts = [values[n] for n in results]
         module.graph.output(parts[0] if len(parts) == 1 else parts)
-        args = tuple(self._value(n, path, graph, inside) for n in outer)
+        args = tuple([self._value(n, path, graph, inside) for n in outer][::-1])
         node = graph.call_module(target, args)
         if len(results) == 1:
             inside[results[0]] = node
