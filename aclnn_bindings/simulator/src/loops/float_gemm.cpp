@@ -8,7 +8,7 @@
 namespace aclsim {
 namespace {
 
-constexpr int64_t kBlock = 192;             // of the depth, summed by itself
+constexpr int64_t kBlockOfDepth = 192;      // summed by itself
 constexpr int64_t kPanel = 32;              // columns of a piece
 constexpr int64_t kForBlas = 1000 * 1000;   // products over which its order is that of the depth
 
@@ -17,7 +17,7 @@ template <int L, int R>
 ACL_VECTOR void own_block(const Matrix<float>& out, const Matrix<const float>& a,
                           const Matrix<const float>& b, Start start) {
   constexpr int64_t kWide = 2 * L;
-  alignas(64) float panel[kBlock * kWide];
+  alignas(64) float panel[kBlockOfDepth * kWide];
   for (int64_t j = 0; j < out.cols; j += kWide) {
     const int64_t cols = std::min(kWide, out.cols - j);
     const Matrix<float> to{out.data + j, out.rows, cols, out.row_stride, 1};
@@ -58,7 +58,7 @@ bool blas_block(const Matrix<float>& out, const Matrix<const float>& a,
 }
 
 int64_t block_of(int64_t depth) {
-  return depth > kBlock && depth <= 2 * kBlock ? depth / 2 : kBlock;
+  return depth > kBlockOfDepth && depth <= 2 * kBlockOfDepth ? depth / 2 : kBlockOfDepth;
 }
 
 }  // namespace
@@ -86,6 +86,15 @@ void float_gemm(const Matrix<float>& out, const Matrix<const float>& a,
       (wide_vectors() ? own_block<16, 4> : own_block<8, 6>)(part, left, right, start);
     }
   });
+}
+
+void chained_gemm(const Matrix<float>& out, const Matrix<const float>& a, const Matrix<const float>& b) {
+  for (int64_t begin = 0; begin < a.cols; begin += kBlockOfDepth) {
+    const int64_t depth = std::min(kBlockOfDepth, a.cols - begin);
+    const Matrix<const float> left{a.data + begin * a.col_stride, a.rows, depth, a.row_stride, a.col_stride};
+    const Matrix<const float> right{b.data + begin * b.row_stride, depth, b.cols, b.row_stride, b.col_stride};
+    (wide_vectors() ? own_block<16, 6> : own_block<8, 6>)(out, left, right, Start::FromOut);
+  }
 }
 
 }  // namespace aclsim

@@ -25,4 +25,7 @@ void float_gemm(const Matrix<float>& out, const Matrix<const float>& a,
 void few_lines_gemm(const Matrix<float>& out, const Matrix<const float>& a,
                     const Matrix<const float>& b, bool add);
 
+// out += product, each sum going on from what `out` holds, in the order of the depth.
+void chained_gemm(const Matrix<float>& out, const Matrix<const float>& a, const Matrix<const float>& b);
+
 }  // namespace aclsim

@@ -384,7 +384,7 @@ activation(
     "hardsigmoid(Tensor self) -> Tensor",
     lambda x: np.clip(x + x.dtype.type(3), x.dtype.type(0), x.dtype.type(6)) / x.dtype.type(6),
     call("aclnnHardsigmoid", "self", "out", when=below_double()),
-    lambda grad, self: aten.where(aten.abs(self) < 3, grad / 6, 0),
+    lambda grad, self: aten.where(aten.abs(self) < 3, grad * (1 / 6), 0),
     # torch's own has no second derivative; this says the same with one.
     oracle=lambda torch: lambda x: (x + 3).clamp(0, 6) / 6,
     rule="activation",

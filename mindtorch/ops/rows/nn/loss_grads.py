@@ -62,7 +62,7 @@ def gradient_row(
 
     def each(grad: Array, self: Array, target: Array, reduction: int, *more: float) -> Array:
         share = 1.0 / max(np.broadcast(self, target).size, 1) if reduction == MEAN else 1.0
-        slopes = cpu(self, target, *more) * (grad * self.dtype.type(share))
+        slopes = cpu(self, target, *more) * self.dtype.type(share) * grad
         return slopes.astype(np.result_type(self, target), copy=False)  # of whole numbers: whole
 
     def lower(grad: Tensor, self: Tensor, target: Tensor, reduction: int, *more: float) -> Tensor:
@@ -203,9 +203,10 @@ def _bce_backward_cpu(
     grad: Array, self: Array, target: Array, weight: Array | None, reduction: int
 ) -> Array:
     t = self.dtype.type
-    each = grad * t(1.0 / max(self.size, 1) if reduction == MEAN else 1.0)
     share = np.maximum(self * (t(1) - self), t(1e-12))
-    return (each if weight is None else each * weight) * ((self - target) / share)
+    each = grad * (self - target) / share
+    each = each if weight is None else each * weight
+    return each / t(max(self.size, 1)) if reduction == MEAN else each
 
 
 def _bce_curved(

@@ -406,7 +406,7 @@ def _var_grad(
     correction, count = one_less(correction), _count(self._geom, dim)
     centred = self - aten.mean(self, axes(dim, self.ndim), True)
     scale = 2.0 / (count - correction) if count != correction else float("nan")
-    return grow(grad, self._geom, dim, keepdim) * (centred * scale)
+    return grow(grad * scale, self._geom, dim, keepdim) * centred
 
 
 def _std_grad(

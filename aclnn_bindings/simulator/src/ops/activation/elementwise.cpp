@@ -90,15 +90,15 @@ ACL_FN(EluEnd, FloatingReal, (T x, T alpha, T scale, T input_scale),
        x < T(0) ? std::expm1(x * input_scale) * (alpha * scale) : x * scale)
 ACL_FN(Elu, Widest<EluEnd>, (T x, T alpha, T scale, T input_scale),
        x < T(0) ? expm1_one(x * input_scale) * (alpha * scale) : x * scale)
-struct EluGrad : FloatingReal {
-  template <class T>
-  static ACL_INLINE T f(T g, T alpha, T scale, T input_scale, T is_result, T x) {
-    if (is_result != T(0)) {
-      return x > T(0) ? g * scale : g * input_scale * (x + alpha * scale);
-    }
-    return x > T(0) ? g * scale : g * input_scale * alpha * scale * v_exp(x * input_scale);
-  }
-};
+template <class T>
+ACL_INLINE T elu_slope(T g, T negative, T scale, T input_scale, T is_result, T x, T power) {
+  const T low = g * input_scale, kept = is_result != T(0) ? low * (x + negative) : low * negative * power;
+  return x > T(0) ? g * scale : kept;
+}
+ACL_FN(EluGradEnd, FloatingReal, (T g, T alpha, T scale, T input_scale, T is_result, T x),
+       elu_slope(g, alpha * scale, scale, input_scale, is_result, x, std::exp(x * input_scale)))
+ACL_FN(EluGrad, Widest<EluGradEnd>, (T g, T alpha, T scale, T input_scale, T is_result, T x),
+       elu_slope(g, alpha * scale, scale, input_scale, is_result, x, exp_one(x * input_scale)))
 ACL_FN(CeluEnd, FloatingReal, (T x, T alpha),
        x < T(0) ? std::expm1(x * (T(1) / alpha)) * alpha : x)
 ACL_FN(Celu, Widest<CeluEnd>, (T x, T alpha),
@@ -114,7 +114,7 @@ ACL_FN(Selu, Widest<SeluEnd>, (T x),
 ACL_FN(SeluGrad, FloatingReal, (T g, T y),
        y > T(0) ? g * kSeluScale<T> : g * (y + kSeluAlpha<T> * kSeluScale<T>))
 ACL_FN(Hardsigmoid, FloatingReal, (T x), clamped(x + T(3), T(0), T(6)) / T(6))
-ACL_FN(HardsigmoidGrad, FloatingReal, (T g, T x), x > T(-3) && x < T(3) ? g / T(6) : T(0))
+ACL_FN(HardsigmoidGrad, FloatingReal, (T g, T x), x > T(-3) && x < T(3) ? g * lit<T>(1.0 / 6) : T(0))
 ACL_FN(Hardswish, FloatingReal, (T x), x * clamped(x + T(3), T(0), T(6)) / T(6))
 ACL_FN(HardswishGrad, FloatingReal, (T g, T x),
        x <= T(-3) ? T(0) : (x >= T(3) ? g : g * (x / T(3) + lit<T>(0.5))))

@@ -1,5 +1,6 @@
 // Elementwise losses with reduction, and their gradients: 0 none, 1 mean, 2 sum.
 #include "params/loss.h"
+#include "loops/elementary.h"
 #include "loops/pointwise.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
@@ -12,10 +13,6 @@ template <class T>
 ACL_INLINE T log_at_least(T x) {  // torch bounds the logarithms of BCE by -100
   const T y = std::log(x);
   return y < T(-100) ? T(-100) : y;
-}
-template <class T>
-ACL_INLINE T log1p_exp_minus(T x) {  // log(1 + exp(-|x|))
-  return std::log1p(v_exp(x < T(0) ? x : -x));
 }
 template <class T>
 ACL_INLINE T sign_of(T x) {
@@ -57,20 +54,22 @@ ACL_FN(Bce, FloatingReal, (T x, T y, T w),
        w * ((y - T(1)) * log_at_least(T(1) - x) - y * log_at_least(x)))
 ACL_FN(BceGrad, FloatingReal, (T g, T x, T y, T w),
        g * w * (x - y) / std::fmax((T(1) - x) * x, static_cast<T>(1e-12)))
-struct BceLogits : FloatingReal {
+struct BceLogits : Widest<BceLogits> {
   template <class T>
   static ACL_INLINE T f(T x, T y, T w, T positive) {
-    const T tail = log1p_exp_minus(x) + (x < T(0) ? -x : T(0));
-    return w * ((T(1) - y) * x + (T(1) + (positive - T(1)) * y) * tail);
+    const T logs = (x > T(0) ? T(0) : x) - log1p_common(exp_one(-std::fabs(x)));
+    return ((T(1) - y) * x - ((positive - T(1)) * y + T(1)) * logs) * w;
   }
 };
-struct BceLogitsGrad : FloatingReal {
-  template <class T>
-  static ACL_INLINE T f(T g, T x, T y, T w, T positive) {
-    const T t = positive * y;
-    return g * w * ((t + T(1) - y) * v_sigmoid(x) - t);
-  }
-};
+template <class T>
+ACL_INLINE T logit_slope(T g, T n, T y, T w, T positive, T power) {
+  const T share = T(1) / (T(1) + power), t = positive * y;
+  return (positive == T(1) ? share - y : (t + T(1) - y) * share - t) * g * w / n;
+}
+ACL_FN(BceLogitsGradEnd, FloatingReal, (T g, T n, T x, T y, T w, T positive),
+       logit_slope(g, n, y, w, positive, std::exp(-x)))
+ACL_FN(BceLogitsGrad, Widest<BceLogitsGradEnd>, (T g, T n, T x, T y, T w, T positive),
+       logit_slope(g, n, y, w, positive, exp_one(-x)))
 
 namespace {
 
@@ -187,13 +186,24 @@ struct Loss {
   };
 };
 
-// (grad, self, target, extra..., reduction, out): for a mean the gradient is divided by the count.
+// (grad, self, target, extra..., reduction, out): for a mean the gradient is divided by the count,
+// before the slope or, by functions of torch's bits, after it.
 template <class Fn>
 struct Averaged : FloatingReal {
   template <class T, class... Rest>
   static ACL_INLINE T f(T g, T share, Rest... rest) {
     return Fn::f(g * share, rest...);
   }
+};
+template <class Fn, class = void>
+struct Shared {
+  using Body = Averaged<Fn>;
+  static double number(double n) { return 1.0 / n; }
+};
+template <class Fn>
+struct Shared<Fn, typename std::enable_if<Fn::wide>::type> {
+  using Body = Fn;
+  static double number(double n) { return n; }
 };
 template <class Fn, int Reduction, int Out, int A, int B = kNone>
 struct LossGrad {
@@ -214,7 +224,7 @@ struct LossGrad {
     using P = params::KlDivBackward;
 
     const Plan& p = c.get<Plan>();
-    double share = c.integer(Reduction) == 1 ? 1.0 / static_cast<double>(p.elements) : 1.0;
+    double share = Shared<Fn>::number(c.integer(Reduction) == 1 ? static_cast<double>(p.elements) : 1.0);
     Loop loop = loop_over(c.tensor(Out));
     loop.add(c.tensor(P::gradOutput));
     loop.add(number_tensor(share));
@@ -222,7 +232,7 @@ struct LossGrad {
     for (int i : std::initializer_list<int>{P::self, P::target, A}) add_argument(loop, c, i);
     if (kInputs == 6) add_argument(loop, c, B);
     loop.coalesce();
-    static constexpr Bodies bodies = bodies_of<Averaged<Fn>, kInputs>();
+    static constexpr Bodies bodies = bodies_of<typename Shared<Fn>::Body, kInputs>();
     run_bodies(loop, p.domain, bodies);
     return ACL_SUCCESS;
   }
