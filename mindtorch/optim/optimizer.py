@@ -7,7 +7,7 @@ import functools
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from itertools import chain
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ from mindtorch.profiler import record_function
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
+from ._checks import by_lists, parted
 from ._hooks import (
     HookedOptimizer,
     register_optimizer_step_post_hook,
@@ -186,7 +187,7 @@ class Optimizer(HookedOptimizer):
         with mindtorch.enable_grad() if recording else mindtorch.no_grad():
             for group in self.param_groups:
                 self._check_capturable(group)
-                for p in group["params"]:
+                for p in self._left_by_lists(group):
                     if p.grad is not None:
                         if p.grad.is_sparse and self.sparse_refusal:
                             name = getattr(self, "_refuses_as", type(self).__name__)
@@ -196,6 +197,22 @@ class Optimizer(HookedOptimizer):
                         else:
                             self._update(p, p.grad, group)
         return loss
+
+    def _left_by_lists(self, group: Group) -> Sequence[Tensor]:
+        """Updates what a device updates by lists; gives the parameters that are left."""
+        params: Sequence[Tensor] = group["params"]
+        if type(self)._update_lists is Optimizer._update_lists or not by_lists(params, group):
+            return params
+        parts, left = parted(params)
+        for part in parts:
+            left += self._update_lists(part, [p.grad for p in part], group)
+        return left
+
+    def _update_lists(
+        self, params: list[Tensor], grads: list[Any], group: Group
+    ) -> Sequence[Tensor]:
+        """Updates parameters of one device and dtype in place; gives those that it did not."""
+        return params
 
     def _check_capturable(self, group: Group) -> None:
         """AssertionError for a step to be captured of parameters on the CPU, in torch's words."""

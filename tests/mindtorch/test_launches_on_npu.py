@@ -69,3 +69,98 @@ def test_gradients_take_few_launches(name):
     x = ones(shape, dtype)
     layer = made().to("npu", x.dtype)
     assert launches(lambda x: trained(layer, x), x.requires_grad_()) <= most
+
+
+def step_on(device, kind, options, dtype="float32", **more):
+    """Parameters after three steps, and the launches of the last."""
+    params = [
+        nn.Parameter(mindtorch.linspace(-1, 1, n).to(device, getattr(mindtorch, dtype)))
+        for n in (1, 3, 12, 7)
+    ]
+    optimizer = getattr(mindtorch.optim, kind)(params, **options, **more)
+    counters, before = runtime.cann().runtime.counters, 0
+    for _ in range(3):
+        for p in params:
+            p.grad = p.detach() * p.detach() - 0.5
+        before = counters()["launches"]
+        optimizer.step()
+    return params, counters()["launches"] - before
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("kind", "options", "most"),
+    [
+        ("Adam", {"weight_decay": 0.1, "amsgrad": True}, 9),
+        ("AdamW", {"maximize": True}, 9),
+        ("AdamW", {"fused": True}, 8),
+        ("SGD", {"lr": 0.1}, 1),
+        ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True}, 5),
+        ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "maximize": True}, 4),
+    ],
+)
+def test_an_optimizer_steps_by_lists_with_the_same_numbers(kind, options, most, dtype):
+    by_lists, launched = step_on("npu", kind, options, dtype)
+    alone = {"foreach": None if options.get("fused") else False}
+    one_by_one, _ = step_on("cpu" if options.get("fused") else "npu", kind, options, dtype, **alone)
+    assert launched <= most
+    for a, b in zip(by_lists, one_by_one, strict=True):
+        assert a._version == b._version
+        mindtorch.testing.assert_close(a.detach().cpu(), b.detach().cpu())
+
+
+A, B, C = [1.5, -2.0, 0.25], [0.5, 2.0, -1.0], [3.0, 1.0, 2.0]
+LISTS = {
+    "add list": ("add", (B,), {"alpha": 2}), "add number": ("add", (2,), {}),
+    "add numbers": ("add", ((0.1, 2.0),), {}), "sub": ("sub", (B,), {"alpha": 0.5}),
+    "mul numbers": ("mul", ((3, 0.5),), {}), "mul": ("mul", (B,), {}), "div": ("div", (C,), {}),
+    "div number": ("div", (3,), {}), "clamp_min": ("clamp_min", (0.5,), {}),
+    "minimum": ("minimum", (B,), {}), "lerp": ("lerp", (B, 0.3), {}), "abs": ("abs", (), {}),
+    "lerp list": ("lerp", (B, C), {}), "addcmul": ("addcmul", (B, C), {"value": 0.1}),
+    "addcdiv": ("addcdiv", (B, C, 0.1), {}), "copy": ("copy", (B,), {"non_blocking": True}),
+    "zero": ("zero", (), {}), "exp": ("exp", (), {}),
+}  # fmt: skip
+
+
+def lists_of(value, device):
+    """Two tensors of a list of numbers; others as they are."""
+    if not isinstance(value, list):
+        return value
+    return [mindtorch.tensor(value, device=device), mindtorch.tensor([value], device=device) * 2]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_are_written_by_one_launch(name):
+    word, args, options = LISTS[name]
+    results = {}
+    for device in ("cpu", "npu"):
+        operands = [lists_of(v, device) for v in (A, *args)]
+        counters = runtime.cann().runtime.counters
+        before = counters()["launches"]
+        getattr(mindtorch, f"_foreach_{word}_")(*operands, **options)
+        assert counters()["launches"] - before == (device == "npu")
+        results[device] = operands[0]
+    for on_host, on_device in zip(results["cpu"], results["npu"], strict=True):
+        assert on_device._version == 1
+        mindtorch.testing.assert_close(on_device.cpu(), on_host)
+
+
+def test_lists_that_share_memory_or_differ_are_written_one_by_one():
+    def outcomes(device):
+        x = mindtorch.arange(6.0, device=device)
+        mindtorch._foreach_add_([x[:4], x[2:]], 1)
+        y, z = mindtorch.ones(2, device=device), mindtorch.full((2,), 2.0, device=device)
+        mindtorch._foreach_mul_([y, z], [z, y])
+        strided = [mindtorch.ones(2, 3, device=device).t(), mindtorch.ones(2, device=device)]
+        mindtorch._foreach_add_(strided, strided)
+        whole = [mindtorch.tensor([1, 2], device=device)]
+        mindtorch._foreach_mul_(whole, 3)
+        with pytest.raises(RuntimeError, match="result type Float can't be cast"):
+            mindtorch._foreach_mul_(whole, 0.5)
+        leaf = mindtorch.ones(2, device=device, requires_grad=True)
+        again = [leaf * 1]
+        mindtorch._foreach_mul_(again, 3)
+        again[0].sum().backward()
+        return [t.tolist() for t in (x, y, z, *strided, *whole, leaf.grad)]
+
+    assert outcomes("npu") == outcomes("cpu")

@@ -102,3 +102,18 @@ def test_lists_are_written_in_place():
     assert x.tolist() == [9, 9]
     with pytest.raises(RuntimeError, match="broadcast shape"):
         mindtorch._foreach_add_([x], [mindtorch.ones(4, 2)])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "bool"])
+def test_lists_are_not_written_what_their_dtype_cannot_hold(dtype):
+    def said(lib):
+        errors = []
+        for name, args in (("mul", (0.5,)), ("div", (2,)), ("sqrt", ()), ("clamp_min", (1.5,)),
+                           ("add", ([lib.ones(2)],)), ("maximum", ([1.5],))):  # fmt: skip
+            target = lib.ones(2, dtype=getattr(lib, dtype))
+            with pytest.raises(RuntimeError) as error:
+                getattr(lib, f"_foreach_{name}_")([target], *args)
+            errors.append((str(error.value), target.tolist()))
+        return errors
+
+    assert said(mindtorch) == said(torch)

@@ -23,14 +23,14 @@ def fail(index: int) -> NoReturn:
     throw_on(runtime.device(index))
 
 
-def _numbered(index: int | None) -> int:
+def numbered(index: int | None) -> int:
     assert index is not None, "a tensor's npu always has an index"
     return index
 
 
 def allocate(geom: Geometry) -> Tensor:
     """An uninitialised tensor; OutOfMemory as the bindings report it."""
-    index = _numbered(geom.device.index)
+    index = numbered(geom.device.index)
     nbytes = geom.extent * geom.dtype.itemsize
     # The session first: where another thread restarts the runtime meanwhile, the block is refused
     # as the old session's, never taken for the new one's.
@@ -62,7 +62,7 @@ def _copy(
     """Copies between tensors and host addresses. The stream is taken before the tensors'
     addresses: a runtime that another thread restarts meanwhile then refuses the stream."""
     kind = runtime.cann().runtime.constant(f"ACL_MEMCPY_{_KINDS[direction]}", _DEFAULTS[direction])
-    at = _numbered(index)
+    at = numbered(index)
     stream = runtime.SHARED[at] or runtime.stream_address(at)
     if lib.mt_copy(stream, _first(to), nbytes, _first(source), nbytes, kind, wait):
         fail(at)

@@ -118,7 +118,7 @@ def _results(blocks: Sequence[str]) -> str:
     return f"    return {tensors[0] if len(tensors) == 1 else '(' + ', '.join(tensors) + ')'}\n"
 
 
-def _failed(plan: Any, index: int) -> None:
+def failed(plan: Any, index: int) -> None:
     """Raise what a launch failed with. A plan that another thread's restart of the runtime left
     behind is forgotten, so that the next call makes its own."""
     if not plan.valid:
@@ -133,7 +133,7 @@ def maker(source: str) -> Callable[..., Any]:
         scope: dict[str, Any] = {
             "fresh": fresh,
             "shared": runtime.SHARED, "here": runtime.stream_address,
-            "failed": _failed, "launch": launch,
+            "failed": failed, "launch": launch,
             "launch_into": launch_into, "launch_many": launch_many,
         }  # fmt: skip
         build = _makers[source] = compiled(source, f"npu runner {len(_makers)}", scope)
