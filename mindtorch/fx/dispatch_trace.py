@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from .._autograd.grad_mode import LOCAL
 from .._dispatch.dispatch_modes import TorchDispatchMode, unseen
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
@@ -204,8 +205,13 @@ class DispatchRecorder(Naming, TorchDispatchMode):
     ) -> object:
         kwargs = kwargs or {}
         if (rule := self.table.get(func)) is not None:
-            with self:
-                result = rule(*args, **kwargs)
+            outer = LOCAL.node, LOCAL.composite
+            LOCAL.node, LOCAL.composite = None, False  # rules are Python's
+            try:
+                with self:
+                    result = rule(*args, **kwargs)
+            finally:
+                LOCAL.node, LOCAL.composite = outer
             if result is not NotImplemented:
                 return result
         name = func.overloadpacket.__name__

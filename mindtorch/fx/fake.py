@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NoReturn
 
 from .._autograd.grad_mode import LOCAL
@@ -82,12 +82,14 @@ class FakeTensorDeviceMismatchError(RuntimeError):
 
 
 class outside:  # noqa: N801 - a context
-    """Inside, calls are nobody's: neither traced nor seen by modes."""
+    """Inside, calls are nobody's: neither traced nor seen by modes, nor by `classes` of tensors."""
+
+    def __init__(self, classes: bool = True) -> None:
+        self._off = off() if classes else nullcontext()
 
     def __enter__(self) -> None:
         self._modes = LOCAL.functions, LOCAL.dispatches
         LOCAL.functions = LOCAL.dispatches = ()
-        self._off = off()
         self._off.__enter__()
 
     def __exit__(self, *error: object) -> None:
@@ -262,15 +264,17 @@ class FakeTensorMode(TorchFunctionMode):
                 raise AssertionError(self._mixing(fake))
         if name in VALUES and fakes:
             return _values(func, name, args, kwargs)
-        if name in OF_UNKNOWN_SIZE and len(args) + len(kwargs) < 3 - (name == "nonzero"):
-            raise DynamicOutputShapeException(f"aten.{name}.default")
+        if (operator := _of_unknown_size(name, args, kwargs)) is not None:
+            raise DynamicOutputShapeException(f"aten.{operator}")
+        if name == "allclose":
+            raise DataDependentOutputException("aten.allclose.default")
         if name == "__getitem__" and any(f._geom.dtype is boolean for f in _fakes(args[1])):
             raise DynamicOutputShapeException("aten.nonzero.default")
         device = _device(name, args, kwargs, fakes)
         plain = [v for v in tree_flatten((args, kwargs))[0] if _is_plain(v)]
         metas = _on_meta(name, self, args, kwargs)
         try:
-            with outside():
+            with outside(), self._fake_to_hooks(device):
                 result = func(*metas[0], **metas[1])
         except SizeOfValues:
             raise DynamicOutputShapeException(getattr(func, "default", func)) from None
@@ -286,6 +290,25 @@ class FakeTensorMode(TorchFunctionMode):
         if any(f.constant is not None for f in fakes):
             _follow(func, args, kwargs, result)
         return result
+
+    @contextmanager
+    def _fake_to_hooks(self, device: Device) -> Iterator[None]:
+        """Inside, hooks of saved tensors get fake ones."""
+        before = LOCAL.pack
+        if not before or not isinstance(before, tuple):
+            yield
+            return
+        pack, unpack = before[-1]
+
+        def packed(tensor: Tensor) -> Any:
+            plain = _is_plain(tensor) and tensor._geom.device.type == "meta"
+            return pack(self.stand_in(tensor, device) if plain else tensor)
+
+        LOCAL.pack = (*before[:-1], (packed, unpack))
+        try:
+            yield
+        finally:
+            LOCAL.pack = before
 
     def _constant(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -312,6 +335,21 @@ class FakeTensorMode(TorchFunctionMode):
             return value
 
         return tree_map(wrap, result, is_leaf=lambda v: isinstance(v, Size))
+
+
+def _of_unknown_size(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str | None:
+    """The operator whose result is as long as values say; None for other calls."""
+    if name == "repeat_interleave" and "output_size" not in kwargs:
+        repeats = args[1] if len(args) > 1 else kwargs.get("repeats", args[0])
+        return "repeat_interleave.Tensor" if isinstance(repeats, Tensor) else None
+    if name not in OF_UNKNOWN_SIZE:
+        return None
+    if name in ("argwhere", "nonzero"):
+        return "nonzero.default"
+    if name == "unique":
+        places = kwargs.get("dim", args[4] if len(args) > 4 else None)
+        return "_unique2.default" if places is None else "unique_dim.default"
+    return f"{name}.default"
 
 
 def _is_plain(value: object) -> bool:

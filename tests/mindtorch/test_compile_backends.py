@@ -159,3 +159,20 @@ def test_graphs_of_gradients_are_parted_as_in_torch(name, partition):
             codes.append([round(v, 4) for v in x.grad.flatten().tolist()])
         results.append(codes)
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("t", [mt, torch])
+def test_compiled_modules_ask_the_class_of_their_parameters(t):
+    class Doubled(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is t.nn.functional.linear:
+                plain = [a.as_subclass(t.Tensor) if isinstance(a, cls) else a for a in args]
+                return func(*plain, **(kwargs or {})) * 2
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    layer = t.nn.Linear(2, 1, bias=False)
+    weight = t.ones(1, 2).as_subclass(Doubled)
+    layer.weight = t.nn.Parameter(weight, requires_grad=False)
+    run = t.compile(layer, backend="aot_eager")
+    assert run(t.ones(1, 2)).tolist() == layer(t.ones(1, 2)).tolist() == [[4.0]]

@@ -386,3 +386,62 @@ def test_linearized_functions_run_what_is_constant_once():
         yield str(error.value)
 
     assert list(story(mindtorch)) == list(story(torch))
+
+
+UNKNOWN = (
+    lambda t, a: a.nonzero(), lambda t, a: a.nonzero(as_tuple=True), lambda t, a: a[a > 0],
+    lambda t, a: t.unique(a), lambda t, a: t.unique(a, return_inverse=True),
+    lambda t, a: t.unique(a, dim=0), lambda t, a: t.unique_consecutive(a),
+    lambda t, a: t.argwhere(a), lambda t, a: t.masked_select(a, a > 0),
+    lambda t, a: t.bincount(a.long().view(-1)), lambda t, a: t.allclose(a, a),
+    lambda t, a: t.repeat_interleave(a, t.ones(3, dtype=t.long), 0),
+    lambda t, a: t.repeat_interleave(a, 2, 0).shape, lambda t, a: a.sum().item(),
+)  # fmt: skip
+
+
+def test_fakes_refuse_what_values_say_and_hooks_get_fakes():
+    def story(lib):
+        fakes = importlib.import_module(f"{lib.__name__}._subclasses.fake_tensor")
+        with fakes.FakeTensorMode():
+            a, kinds = lib.ones(3, 4), []
+            for ask in UNKNOWN:
+                try:
+                    yield ask(lib, a)
+                except RuntimeError as error:
+                    yield type(error).__name__, str(error)
+            layers = lib.nn.Sequential(lib.nn.LayerNorm(4), lib.nn.Linear(4, 2), lib.nn.GELU())
+
+            def pack(tensor):
+                kinds.append(type(tensor).__name__)
+                return tensor
+
+            with lib.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+                loss = lib.nn.functional.cross_entropy(layers(a), lib.zeros(3, dtype=lib.long))
+            loss.backward()
+            yield set(kinds), type(layers[1].weight.grad).__name__
+
+    assert list(story(mindtorch)) == list(story(torch))
+
+
+BACKWARD = {
+    "hardtanh": lambda t, x: t.nn.functional.hardtanh(x),
+    "gelu_backward": lambda t, x: t.func.grad(lambda q: t.nn.functional.gelu(q).sum())(x),
+    "native_layer_norm_backward": lambda t, x: t.func.grad(
+        lambda q: (t.nn.functional.layer_norm(q[0], (3,), q[1], q[2]) * x).sum()
+    )((x, x[0], x[1])),
+}
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_operators_of_gradients_are_made_of_others(name):
+    def story(lib):
+        make_fx = fx(lib, ".experimental.proxy_tensor").make_fx
+        decomposed = importlib.import_module(f"{lib.__name__}._decomp").get_decompositions
+        x = lib.arange(6.0).reshape(2, 3)
+        table = decomposed([getattr(lib.ops.aten, name)])
+        traced = make_fx(lambda x: BACKWARD[name](lib, x), decomposition_table=table)(x)
+        yield traced.code
+        results = lib.utils._pytree.tree_leaves(traced(x + 1))
+        yield [[round(v, 3) for v in r.flatten().tolist()] for r in results]
+
+    assert list(story(mindtorch)) == list(story(torch))

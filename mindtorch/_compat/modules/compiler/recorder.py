@@ -374,7 +374,11 @@ class DynamoRecorder(GraphRecorder):
             inside, (LOCAL.grad, LOCAL.autocast) = (LOCAL.grad, LOCAL.autocast), self.around
             try:
                 run = self.owner.compiled(self)
-                with outside():
+                values = self.owner.arguments
+                of_class = any(
+                    isinstance(v, Tensor) and type(v) not in (Tensor, Parameter) for v in values
+                )
+                with outside(classes=not of_class):
                     results = run(*self.owner.arguments)
             finally:
                 LOCAL.grad, LOCAL.autocast = inside
