@@ -122,3 +122,12 @@ def test_subnormal_numbers_are_zeros_where_a_thread_says_so():
             yield numbers[0], [v.item() for v in values], float("1e-323")
 
     assert list(told(mindtorch)) == list(told(torch))
+
+
+@pytest.mark.parametrize("kind", ["max_pool2d", "adaptive_max_pool2d"])
+def test_places_of_many_maxima_of_one_window(kind):
+    """More planes than numpy takes at a time, each of one window."""
+    function, size = getattr(mindtorch.nn.functional, kind), 1 if kind[0] == "a" else 2
+    x = mindtorch.rand(130, 64, 2, 2, dtype=mindtorch.float64)
+    values, places = function(x, size, return_indices=True)
+    assert mindtorch.equal(x.flatten(2).gather(2, places.flatten(2)), values.flatten(2))

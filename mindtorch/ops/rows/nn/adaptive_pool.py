@@ -6,7 +6,7 @@ from math import ceil, prod
 
 from ...rules import as_images
 from ...words import *
-from .pool import best_of, flat, max_grad
+from .pool import best_of, flat, max_grad, places_within
 from .pool_sizes import expanded
 from .pool_windows import on_cann
 
@@ -211,7 +211,7 @@ def _adaptive_max(n: int) -> Callable[..., Any]:
             flat = part.reshape((*part.shape[:-n], prod(part.shape[-n:])))
             best = best_of(flat)
             values[(..., *at)] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
-            inner = np.unravel_index(best, part.shape[-n:])
+            inner = places_within(best, part.shape[-n:])
             place = np.zeros(best.shape, np.int64)
             for i in range(n):
                 place = place * space[i] + inner[i] + box[i][0]

@@ -43,6 +43,14 @@ def best_of(flat: Any, inside: Any = True) -> Array:
     return np.where(broken.any(-1), last, first)
 
 
+def places_within(best: Array, kernel: Sizes) -> list[Array]:
+    """Where in its window each maximum is, by dimension, from its number.
+
+    In one dimension: numpy 2.4.6's unravel_index mixes up more than 8,192 numbers `[..., 1]`.
+    """
+    return [place.reshape(best.shape) for place in np.unravel_index(best.reshape(-1), kernel)]
+
+
 _FEW = 64  # elements of a window that are compared one after the other
 
 
@@ -88,7 +96,7 @@ def _max_pool(
         best = best_of(flat, inside.reshape((1, 1, *result, -1)))
         values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
     place = np.zeros(best.shape, np.int64)
-    inner = np.unravel_index(best, k)
+    inner = places_within(best, k)
     for i in range(n):
         start = np.arange(result[i]) * s[i] - p[i]
         start = start.reshape([-1 if j == i else 1 for j in range(n)])
