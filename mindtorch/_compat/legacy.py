@@ -246,6 +246,11 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tup
     """
     if not isinstance(ambiguity_check, bool | list):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if self.is_sparse:
+        raise AttributeError(
+            f"Can't get dim order on sparse type: {self.type()} Use Tensor.to_dense() to convert to"
+            " a dense tensor first."
+        )
     strides = self.stride()
     formats = ambiguity_check if isinstance(ambiguity_check, list) else []
     fitting = [f for f in formats if self.is_contiguous(memory_format=f)]

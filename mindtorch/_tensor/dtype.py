@@ -105,7 +105,7 @@ class dtype(metaclass=CClass):  # noqa: N801 - torch's name
     @property
     def is_signed(self) -> builtins.bool:
         if self._name.startswith(("qint", "quint", "bits")):
-            raise RuntimeError(f"torch.{self._name}: signs of such types are undefined")
+            raise RuntimeError("isSignedType not supported for quantized types")
         return self is not bool and not self._name.startswith("uint")
 
     def to_real(self) -> dtype:

@@ -56,6 +56,8 @@ class Size(tuple, metaclass=CClass):  # type: ignore[type-arg]
     def __mul__(self, other: SupportsIndex) -> Size:
         return Size(tuple.__mul__(self, other))
 
+    __rmul__ = __mul__
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (Size, (tuple(self),))
 

@@ -143,6 +143,8 @@ class UntypedStorage:
         return self
 
     def _bytes(self, what: str) -> Array:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         if self.device.type != "cpu":
             raise NotImplementedError(f"UntypedStorage.{what}: this one is on {self.device}")
         return self._storage.bytes
@@ -168,7 +170,7 @@ class UntypedStorage:
     def fill_(self, value: int) -> UntypedStorage:
         if self._on_device():
             self.as_tensor().fill_(value)
-        else:
+        elif self.device.type != "meta":
             self._bytes("fill_")[...] = value
         return self
 
@@ -179,19 +181,22 @@ class UntypedStorage:
             raise RuntimeError(
                 f"size does not match, self was {len(self)} bytes but src was {len(source)} bytes"
             )
-        else:
+        elif self.device.type != "meta":
             self._bytes("copy_")[...] = source._bytes("copy_")
         return self
 
     def clone(self) -> UntypedStorage:
         if self._on_device():
             return self.of(self.as_tensor().clone()._storage, self.device)
+        if self.device.type == "meta":
+            return UntypedStorage(len(self), device=self.device)
         return UntypedStorage.of(Storage(self._bytes("clone").copy()), self.device)
 
     def cpu(self) -> UntypedStorage:
         if self._on_device():
             return self.of(self.as_tensor().cpu()._storage, CPU)
-        self._bytes("cpu")
+        if self.device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return self
 
     def npu(self, device: int | str | None = None, non_blocking: bool = False) -> UntypedStorage:

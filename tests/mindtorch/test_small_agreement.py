@@ -131,3 +131,29 @@ def test_places_of_many_maxima_of_one_window(kind):
     x = mindtorch.rand(130, 64, 2, 2, dtype=mindtorch.float64)
     values, places = function(x, size, return_indices=True)
     assert mindtorch.equal(x.flatten(2).gather(2, places.flatten(2)), values.flatten(2))
+
+
+def storages_without_memory(lib):
+    for make in (lambda: lib.ones(2, device="meta").untyped_storage(),):
+        for call in (
+            lambda s: s[0], lambda s: s.tolist(), lambda s: s.cpu(), lambda s: len(s.clone()),
+            lambda s: len(s.fill_(1)), lambda s: len(s.copy_(s)),
+        ):  # fmt: skip
+            try:
+                yield call(make())
+            except NotImplementedError as error:
+                yield str(error)
+
+
+def small_answers(lib):
+    yield 2 * lib.Size([1, 2])
+    yield lib.gradient(lib.tensor([1 + 1j, 2, 4]), spacing=2j)[0].tolist()
+    with pytest.raises(AttributeError) as error:
+        lib.ones(2, 3).to_sparse().dim_order()
+    yield str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("story", [storages_without_memory, small_answers])
+def test_small_things_answer_as_torchs(story):
+    assert str(list(story(mindtorch))) == str(list(story(torch)))

@@ -490,11 +490,13 @@ def _slope(self: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         inner = inner + (high - low) / (low * high) * part(1, n - 2)
         inner = inner + low / (high * (low + high)) * part(2, n - 2)
         places = (0, count - 1, min(1, count - 1), max(count - 2, 0))
-        ends = [aten.narrow(steps, dim, k, 1) for k in places]
+        ends: list[Any] = [aten.narrow(steps, dim, k, 1) for k in places]
     else:
-        h = 1.0 if spacing is None else float(spacing)
+        h: Any = (
+            1.0 if spacing is None else spacing.item() if isinstance(spacing, Tensor) else spacing
+        )
         inner = (part(2, n - 2) - part(0, n - 2)) / (2 * h)
-        ends = [aten.full_like(part(0, 1), h)] * 4
+        ends = [h if isinstance(h, complex) else aten.full_like(part(0, 1), h)] * 4
     first, last, second, before = ends
     if edge_order == 1:
         start = (part(1, 1) - part(0, 1)) / first
