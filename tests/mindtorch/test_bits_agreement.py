@@ -218,6 +218,19 @@ def test_functions_have_torchs_bits(name):
     np.testing.assert_array_max_ulp(ours, theirs, 1)
 
 
+def test_cells_of_lstm_have_torchs_bits() -> None:
+    same = count = 0
+    for width in (9, 40, 150):
+        value = np.random.default_rng(width).standard_normal((16, 7)).astype(np.float32)
+        found = []
+        for t in (mindtorch, torch):
+            t.manual_seed(0)
+            found.append([y.detach().numpy() for y in t.nn.LSTMCell(7, width)(t.from_numpy(value))])
+        for ours, theirs in zip(*found, strict=True):
+            same, count = same + int((ours == theirs).sum()), count + ours.size
+    assert same >= 0.998 * count
+
+
 @pytest.mark.parametrize("power", [1.7, 0.3, -1.5, 4, None])
 def test_powers_have_torchs_bits(power):
     x = np.random.default_rng(0).uniform(0.01, 10, 1000).astype(np.float32)

@@ -41,7 +41,7 @@ struct Tanh : Floating {
   static constexpr bool wide = false;
   template <class T>
   static ACL_INLINE T f(T x) {
-    if constexpr (std::is_floating_point<T>::value) return tanh_one(x);
+    if constexpr (std::is_floating_point<T>::value) return tanh_nearest(x);
     else return v_tanh(x);
   }
 };
