@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -289,7 +290,16 @@ PyTreeSpec = TreeSpec
 
 
 class LeafSpec(TreeSpec):
-    """The spec of a leaf."""
+    """The spec of a leaf; another one, a copy too, comes with a FutureWarning."""
+
+    def __new__(cls, *_: object, **__: object) -> LeafSpec:
+        warnings.warn(
+            "`isinstance(treespec, LeafSpec)` is deprecated, use `isinstance(treespec, TreeSpec)"
+            " and treespec.is_leaf()` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return super().__new__(cls)
 
     def __init__(
         self, type: type | None = None, context: Any = None, children: Iterable[TreeSpec] = ()
@@ -303,7 +313,8 @@ class LeafSpec(TreeSpec):
         return hash(None)
 
 
-_LEAF_SPEC = LeafSpec()
+_LEAF_SPEC: LeafSpec = object.__new__(LeafSpec)
+TreeSpec.__init__(_LEAF_SPEC, None, None, ())
 
 
 def treespec_leaf() -> TreeSpec:

@@ -1,6 +1,9 @@
 """torch.export of plain modules computes and refuses as torch's does."""
 
+import copy
 import io
+import pickle
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from types import SimpleNamespace
@@ -780,5 +783,28 @@ def test_casts_and_signs_are_spelled_and_made_of_others_as_in_torch(at):
         core = program.run_decompositions()
         yield program.graph_module.code, core.graph_module.code
         yield str(core.module()(x, y)), str(program.module()(x, y))
+
+    assert list(story(mindtorch)) == list(story(torch))
+
+
+def test_structures_of_leaves_are_copied_with_torchs_warning():
+    def story(lib):
+        class Net(lib.nn.Module):
+            def forward(self, x, y):
+                return {"a": x + y[0]}
+
+        export = import_module(f"{lib.__name__}.export")
+        program = export.export(Net(), (lib.ones(2), [lib.ones(2)]), strict=False)
+        spec = lib.utils._pytree.tree_structure([1, 2])
+        for act in (
+            lambda: copy.deepcopy(spec), lambda: copy.copy(spec),
+            lambda: program.run_decompositions(), lambda: copy.deepcopy(program),
+            lambda: program.module(), lambda: export.unflatten(program),
+            lib.utils._pytree.LeafSpec, lambda: pickle.loads(pickle.dumps(spec)),
+        ):  # fmt: skip
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                act()
+            yield [(w.category.__name__, str(w.message)) for w in seen]
 
     assert list(story(mindtorch)) == list(story(torch))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -469,7 +470,9 @@ def load(
         pass
     if hasattr(f, "seek"):
         f.seek(start)
-    archive = mindtorch.load(f, weights_only=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # of structures
+        archive = mindtorch.load(f, weights_only=False)
     if extra_files is not None:
         extra_files.update({k: v for k, v in archive["files"].items() if k in extra_files})
     program: ExportedProgram = archive["program"]

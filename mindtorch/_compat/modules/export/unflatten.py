@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -38,7 +39,7 @@ class UnflattenedModule(InterpreterModule):
 
     def __init__(self, program: ExportedProgram):
         super().__init__(Graph())
-        self._program = program.call_spec
+        self._program = copy.deepcopy(program.call_spec)
         self._names = program.graph_signature
         values = {**program.state_dict, **program.constants}
         self.state = {s.arg.name: s.target for s in self._names.input_specs if s.target is not None}
