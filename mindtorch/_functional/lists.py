@@ -24,6 +24,10 @@ def _writer(name: str) -> Callable[..., Sequence[Tensor]]:
         operands = args[:1] if name == "copy" else (self, *args)
         if write_by_lists(name, self, *operands, **({} if name == "copy" else options)):
             return self
+        if len(self) > 1 and _overlap(self, args):  # each sees what was written before
+            for i in range(len(self)):
+                write(self[i : i + 1], *[_member(v, i) for v in args], **options)
+            return self
         results = getattr(aten, f"_foreach_{name}")(self, *args, **options)
         for target, result in zip(self, results, strict=True):
             if tuple(result.shape) != tuple(target.shape):
@@ -45,24 +49,64 @@ def _writer(name: str) -> Callable[..., Sequence[Tensor]]:
     return write
 
 
+def _overlap(targets: Sequence[Tensor], operands: Sequence[Any]) -> bool:
+    """Whether plain targets share memory with each other, or with what goes with another."""
+    lists = [targets, *(v for v in operands if isinstance(v, list | tuple))]
+    if any(len(members) != len(targets) for members in lists):
+        return False
+    if not all(PLAIN.issuperset(map(type, m)) for m in lists if isinstance(m[0], Tensor)):
+        return False
+    owners = {id(t._storage): i for i, t in enumerate(targets)}
+    return len(owners) < len(targets) or any(
+        isinstance(t, Tensor) and owners.get(id(t._storage), i) != i
+        for members in lists
+        for i, t in enumerate(members)
+    )
+
+
+def _member(operand: Any, i: int) -> Any:
+    """What of an operand goes with member i."""
+    listed = isinstance(operand, list | tuple) or (isinstance(operand, Tensor) and operand.ndim)
+    return operand[i : i + 1] if listed else operand
+
+
 def write_by_lists(name: str, targets: Sequence[Tensor], *operands: Any, **options: Any) -> bool:
     """Whether a device's operator over lists wrote `_foreach_{name}` of the operands to `targets`.
 
     False, with nothing written, where there is none, a gradient is recorded, or a mode sees calls.
     """
-    if MODES.active or not len(targets) or not isinstance(targets[0], Tensor):
-        return False
-    if targets[0].device.type != "npu":
-        return False
     lists = (targets, *(v for v in operands if isinstance(v, list | tuple)))
-    tensors = [t for members in lists for t in members if isinstance(t, Tensor)]
-    if not PLAIN.issuperset(map(type, tensors)) or (
-        LOCAL.grad and any(t.requires_grad for t in tensors)
-    ):
-        return False
-    from .._backends.npu import lists as launches
+    launches = _launches([t for members in lists for t in members if isinstance(t, Tensor)])
+    return launches is not None and launches.write(name, targets, operands, options)
 
-    return launches.write(name, targets, operands, options)
+
+def norms_of(tensors: Sequence[Tensor], order: float) -> list[Tensor]:
+    """The vector norm of each tensor, by a device's operator over lists where it has one."""
+    launches = _launches(tensors)
+    if launches is not None:
+        norms = [aten.empty((), dtype=t.dtype, device=t.device) for t in tensors]
+        if launches.write_norms(norms, tensors, order):
+            return norms
+    return [aten.linalg_vector_norm(t, order) for t in tensors]
+
+
+def unscale_by_lists(grads: Sequence[Tensor], overflow: Tensor, factor: Tensor) -> bool:
+    """Whether a device's operator multiplied gradients by `factor` and told `overflow`."""
+    launches = _launches([*grads, overflow, factor])
+    return launches is not None and launches.unscale(grads, overflow, factor)
+
+
+def _launches(tensors: Sequence[Tensor]) -> Any:
+    """The launches over lists of the device that tensors are on; None where there are none, a
+    gradient is recorded, or a mode sees calls."""
+    if MODES.active or not tensors or not PLAIN.issuperset(map(type, tensors)):
+        return None
+    recorded = LOCAL.grad and any(t.requires_grad for t in tensors)
+    if recorded or tensors[0].device.type != "npu":
+        return None
+    from .._backends.npu import lists
+
+    return lists
 
 
 def results_of(name: str, self: Sequence[Tensor], *args: Any, **options: Any) -> list[Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from typing import Any
 
 import mindtorch
 
+from .._functional.lists import unscale_by_lists
 from .._tensor import dtype as dt
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
@@ -256,20 +258,34 @@ class GradScaler:
 
         `found_inf` is what torch's counts in; ValueError for float16, unless it is allowed.
         """
-        inverse = float(inv_scale)
         overflows: dict[Device, Tensor] = {}
+        lists: dict[tuple[Device, dt.dtype], list[Tensor]] = defaultdict(list)
         for group in optimizer.param_groups:
             for p in group["params"]:
                 if p.grad is None:
                     continue
                 if p.grad.dtype is dt.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                with mindtorch.no_grad():
-                    grad = p.grad._values() if p.grad.is_sparse else p.grad
-                    bad = mindtorch.isfinite(grad).all().logical_not().float()
-                    if inverse != 1.0:
-                        grad.mul_(inverse)
-                overflows[grad.device] = (
-                    overflows[grad.device].maximum(bad) if grad.device in overflows else bad
-                )
+                grad = p.grad._values() if p.grad.is_sparse else p.grad
+                lists[grad.device, grad.dtype].append(grad)
+        with mindtorch.no_grad():
+            for (device, _), grads in lists.items():
+                overflow = _unscale(grads, inv_scale)
+                known = overflows.get(device)
+                overflows[device] = overflow if known is None else known.maximum(overflow)
         return overflows
+
+
+def _unscale(grads: list[Tensor], inv_scale: Tensor) -> Tensor:
+    """Multiply gradients of one device and dtype; 1. where one isn't finite, or 0."""
+    device = grads[0].device
+    if device.type == "npu":
+        overflow = mindtorch.zeros((), dtype=dt.float32, device=device)
+        if unscale_by_lists(grads, overflow, inv_scale.to(device, dt.float32)):
+            return overflow
+    inverse, overflows = float(inv_scale), []
+    for grad in grads:
+        overflows.append(mindtorch.isfinite(grad).all().logical_not().float())
+        if inverse != 1.0:
+            grad.mul_(inverse)
+    return functools.reduce(mindtorch.maximum, overflows)

@@ -146,21 +146,56 @@ def test_lists_are_written_by_one_launch(name):
 
 
 def test_lists_that_share_memory_or_differ_are_written_one_by_one():
-    def outcomes(device):
-        x = mindtorch.arange(6.0, device=device)
-        mindtorch._foreach_add_([x[:4], x[2:]], 1)
-        y, z = mindtorch.ones(2, device=device), mindtorch.full((2,), 2.0, device=device)
-        mindtorch._foreach_mul_([y, z], [z, y])
-        strided = [mindtorch.ones(2, 3, device=device).t(), mindtorch.ones(2, device=device)]
-        mindtorch._foreach_add_(strided, strided)
-        whole = [mindtorch.tensor([1, 2], device=device)]
-        mindtorch._foreach_mul_(whole, 3)
+    def outcomes(lib, device):
+        x = lib.arange(6.0, device=device)
+        lib._foreach_add_([x[:4], x[2:]], 1)
+        lib._foreach_addcmul_([x, x], [x, x], [x, x], lib.tensor([1.0, 2.0]))
+        y, z = lib.ones(2, device=device), lib.full((2,), 2.0, device=device)
+        lib._foreach_mul_([y, z], [z, y])
+        lib._foreach_sub_((y, y), (1.0, 2.0))
+        strided = [lib.ones(2, 3, device=device).t(), lib.ones(2, device=device)]
+        lib._foreach_add_(strided, strided)
+        whole = [lib.tensor([1, 2], device=device)]
+        lib._foreach_mul_(whole, 3)
         with pytest.raises(RuntimeError, match="result type Float can't be cast"):
-            mindtorch._foreach_mul_(whole, 0.5)
-        leaf = mindtorch.ones(2, device=device, requires_grad=True)
+            lib._foreach_mul_(whole, 0.5)
+        leaf = lib.ones(2, device=device, requires_grad=True)
         again = [leaf * 1]
-        mindtorch._foreach_mul_(again, 3)
+        lib._foreach_mul_(again, 3)
         again[0].sum().backward()
         return [t.tolist() for t in (x, y, z, *strided, *whole, leaf.grad)]
 
-    assert outcomes("npu") == outcomes("cpu")
+    torch = pytest.importorskip("torch")
+    assert outcomes(mindtorch, "npu") == outcomes(mindtorch, "cpu") == outcomes(torch, "cpu")
+
+
+@pytest.mark.parametrize("bad", [None, "inf", "nan"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_are_unscaled_and_measured_by_lists(dtype, bad):
+    def step(device):
+        params = [nn.Parameter(mindtorch.ones(n, device=device)) for n in (2, 3, 4)]
+        params = [nn.Parameter(p.detach().to(getattr(mindtorch, dtype))) for p in params]
+        for i, p in enumerate(params):
+            p.grad = p.detach() * (i + 1.5)
+        if bad:
+            params[1].grad[1] = float(bad)
+        optimizer = mindtorch.optim.SGD(params, lr=0.5)
+        scaler = mindtorch.amp.GradScaler(device, init_scale=4.0)
+        scaler.scale(mindtorch.ones(1, device=device))
+        before = runtime.cann().runtime.counters()["launches"]
+        scaler.unscale_(optimizer)
+        middle = runtime.cann().runtime.counters()["launches"]
+        total = nn.utils.get_total_norm([p.grad for p in params])
+        after = runtime.cann().runtime.counters()["launches"]
+        nn.utils.clip_grad_value_(params, 2.0)
+        last = runtime.cann().runtime.counters()["launches"]
+        launched = middle - before, after - middle, last - after
+        scaler.step(optimizer)
+        scaler.update()
+        return [*(p.grad.cpu() for p in params), *(p.detach().cpu() for p in params), total.cpu(),
+                mindtorch.tensor(scaler.get_scale())], launched  # fmt: skip
+
+    (on_device, launched), (on_host, _) = step("npu"), step("cpu")
+    assert all(n <= most for n, most in zip(launched, (4, 3, 2), strict=True)), launched
+    for a, b in zip(on_device, on_host, strict=True):
+        mindtorch.testing.assert_close(a, b, equal_nan=True)

@@ -18,6 +18,7 @@ from .binding import claimed, spec_of
 from .runner import failed
 
 _LENGTHS = {1: 48, 2: 24, 3: 16, 4: 12}  # members of a launch, by how many lists it is given
+_MOST_GRADIENTS = 250  # of a launch that unscales
 _LIMIT = 1024
 # By a list of tensors, a number, and a list of numbers.
 _BINARY = {
@@ -54,10 +55,7 @@ def write(
     operator, arguments = f"aclnnForeach{call[0]}", call[1]
     lists = [a for a in arguments if isinstance(a, list)]
     numbers = _numbers(targets[0], [a for a in arguments if not isinstance(a, list)])
-    cann = runtime.cann()
-    if numbers is None or not _alike(targets, lists) or not cann.has_op(operator):
-        return False
-    if targets[0]._geom.dtype.acl not in claimed(operator, cann.op(operator).params[0]):
+    if numbers is None or not _alike(targets, lists) or not _takes(operator, targets[0]):
         return False
     places = [None if isinstance(a, list) else numbers.pop(0) for a in arguments]
     in_place = bool(lists) and all(a is b for a, b in zip(lists[0], targets, strict=True))
@@ -68,10 +66,46 @@ def write(
             number[part] if isinstance(number, tuple) else a[part] if number is None else number
             for a, number in zip(arguments, places, strict=True)
         ]
-        _launch(operator, values, targets[part])
+        _launch(operator, [*values, list(targets[part])])
     for target in targets:
         target._storage.value += 1
     return True
+
+
+def write_norms(results: Sequence[Tensor], tensors: Sequence[Tensor], order: float) -> bool:
+    """Whether the norm of each tensor was written to its result, which has one element.
+
+    For orders 1 and 2, which every product takes.
+    """
+    operator = "aclnnForeachNorm"
+    if order not in (1, 2) or not _alike(tensors, ()) or not _takes(operator, tensors[0]):
+        return False
+    for at in range(0, len(tensors), _LENGTHS[2]):
+        part = slice(at, at + _LENGTHS[2])
+        values = list(tensors[part]), ScalarSpec(float(order)), list(results[part])
+        _launch(operator, values)
+    return True
+
+
+def unscale(grads: Sequence[Tensor], overflow: Tensor, factor: Tensor) -> bool:
+    """Whether gradients were multiplied by `factor` in place, and `overflow`, which has one element
+    of float32, became 1 where one was not finite."""
+    operator = "aclnnForeachNonFiniteCheckAndUnscale"
+    if not _alike(grads, ()) or not _takes(operator, grads[0]):
+        return False
+    for at in range(0, len(grads), _MOST_GRADIENTS):
+        _launch(operator, (list(grads[at : at + _MOST_GRADIENTS]), overflow, factor))
+    for grad in (*grads, overflow):
+        grad._storage.value += 1
+    return True
+
+
+def _takes(operator: str, first: Tensor) -> bool:
+    """Whether the install has the operator and its document names the dtype of its first list."""
+    cann = runtime.cann()
+    if not cann.has_op(operator):
+        return False
+    return first._geom.dtype.acl in claimed(operator, cann.op(operator).params[0])
 
 
 def _choose(
@@ -143,23 +177,25 @@ def _alike(targets: Sequence[Tensor], lists: Sequence[Sequence[Tensor]]) -> bool
     return True
 
 
-def _launch(operator: str, arguments: Sequence[Any], targets: Sequence[Tensor]) -> None:
+def _launch(operator: str, arguments: Sequence[Any]) -> None:
     """One call; its plan is kept by geometries and made again for other numbers alone."""
-    tensors = [a for a in arguments if isinstance(a, list)] + [list(targets)]
-    numbers = [a for a in arguments if not isinstance(a, list)]
-    key = (operator, *(tuple([t._geom for t in members]) for members in tensors))
+    lists = [a if isinstance(a, list) else [a] for a in arguments if isinstance(a, list | Tensor)]
+    numbers = [a for a in arguments if not isinstance(a, list | Tensor)]
+    key = (operator, *(tuple([t._geom for t in members]) for members in lists))
     plan, known = _plans.get(key, (None, None))
     if plan is None or not plan.valid or known != numbers:
-        plan = runtime.cann().op(operator).plan(*_specs(arguments), _specs([list(targets)])[0])
+        plan = runtime.cann().op(operator).plan(*map(_spec, arguments))
         if len(_plans) >= _LIMIT:
             _plans.clear()
         _plans[key] = plan, numbers
-    index = memory.numbered(targets[0]._geom.device.index)
+    index = memory.numbered(lists[0][0]._geom.device.index)
     stream = runtime.SHARED[index] or runtime.stream_address(index)
-    blocks = [t._storage.memory for members in tensors for t in members]
+    blocks = [t._storage.memory for members in lists for t in members]
     if launch_many(plan.address, stream, (), lib.mt_session(), *blocks) is None:
         failed(plan, index)
 
 
-def _specs(arguments: Sequence[Any]) -> list[Any]:
-    return [tuple([spec_of(t._geom) for t in a]) if isinstance(a, list) else a for a in arguments]
+def _spec(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return tuple([spec_of(t._geom) for t in argument])
+    return spec_of(argument._geom) if isinstance(argument, Tensor) else argument

@@ -8,6 +8,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._functional.lists import norms_of, write_by_lists
 from ..._tensor.tensor import Tensor
 from ...ops.spec import aten
 
@@ -40,7 +41,7 @@ def get_total_norm(
         return mindtorch.tensor(0.0)
     with mindtorch.no_grad():
         device = listed[0].device
-        norms = [aten.linalg_vector_norm(t, order).to(device) for t in listed]
+        norms = [norm.to(device) for norm in norms_of(listed, order)]
         total = aten.linalg_vector_norm(mindtorch.stack(norms), order)
     if error_if_nonfinite and not bool(mindtorch.isfinite(total)):
         raise RuntimeError(
@@ -94,6 +95,9 @@ def clip_grad_value_(
             " message be improved?  If so, please report an enhancement request to PyTorch.)"
         )
     with mindtorch.no_grad():
+        if write_by_lists("clamp_min", grads, grads, -bound):
+            mindtorch._foreach_clamp_max_(grads, bound)
+            return
         for grad in grads:
             grad.clamp_(min=-bound, max=bound)
 
