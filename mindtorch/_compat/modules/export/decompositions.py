@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -142,15 +141,13 @@ def decompose(program: ExportedProgram, table: Table | None) -> ExportedProgram:
     recorder.graph.output((*nodes, *plain))
     recorder.graph.eliminate_dead_code()
     show_sizes(recorder.graph, program.sizes)
-    with warnings.catch_warnings():  # after which what was said once is said again, as in torch
-        call_spec = copy.deepcopy(program.call_spec)
     outputs = [_change(s, n) for s, n in zip(changes, nodes, strict=True)]
     for spec, value in zip(program.graph_signature.output_specs, plain, strict=True):
         argument = TensorArgument(value.name) if isinstance(value, Node) else spec.arg
         outputs.append(OutputSpec(spec.kind, argument, spec.target))
     return ExportedProgram(
         GraphModule(recorder.root, recorder.graph), ExportGraphSignature(list(specs), outputs),
-        program.state_dict, program.constants, program.sizes, call_spec,
+        program.state_dict, program.constants, program.sizes, copy.deepcopy(program.call_spec),
         program.example_inputs, program.argument_names, program.module_paths,
     )  # fmt: skip
 
