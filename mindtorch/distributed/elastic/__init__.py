@@ -1,1 +1,1 @@
-"""torch.distributed.elastic: what a launched process tells its launcher of its errors."""
+"""torch.distributed.elastic: what launched processes tell: errors, events, metrics, timers."""
