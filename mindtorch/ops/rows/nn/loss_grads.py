@@ -51,18 +51,24 @@ def gradient_row(
     operator: str = "",
     setting: str = "",
     antisymmetric: bool = True,
+    factor: float = 1.0,
     unsupported: UnsupportedDtypes | None = None,
 ) -> None:
     """The row of a loss's gradient by its input.
 
-    `cpu(self, target, setting)` is each element's derivative in numpy, `slope` the same by other
-    rows, `curve` the second derivative. `antisymmetric` losses are functions of self - target.
+    `cpu(self, target, setting)`, a new array, times `factor` is each element's derivative in numpy,
+    `slope` the same by other rows, `curve` the second derivative. `antisymmetric` losses are
+    functions of self - target.
     """
     row = f"{name}_backward"
 
     def each(grad: Array, self: Array, target: Array, reduction: int, *more: float) -> Array:
-        share = 1.0 / max(np.broadcast(self, target).size, 1) if reduction == MEAN else 1.0
-        slopes = cpu(self, target, *more) * self.dtype.type(share) * grad
+        share = factor / max(np.broadcast(self, target).size, 1) if reduction == MEAN else factor
+        slopes = cpu(self, target, *more)
+        if share != 1.0:
+            slopes *= self.dtype.type(share)
+        into = slopes if slopes.shape and slopes.dtype == grad.dtype else None
+        slopes = np.multiply(slopes, grad, into)
         return slopes.astype(np.result_type(self, target), copy=False)  # of whole numbers: whole
 
     def lower(grad: Tensor, self: Tensor, target: Tensor, reduction: int, *more: float) -> Tensor:
@@ -131,10 +137,11 @@ def _inside(self: Tensor, target: Tensor, limit: float, slope: float) -> Tensor:
 
 gradient_row(
     "mse_loss",
-    lambda self, target: (self - target) * self.dtype.type(2),
+    lambda self, target: self - target,
     lambda self, target: (self - target) * 2,
     lambda self, target: 2,
     "aclnnMseLossBackward",
+    factor=2.0,
 )
 gradient_row(
     "smooth_l1_loss",
