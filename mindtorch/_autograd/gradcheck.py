@@ -168,7 +168,9 @@ def _warn_of_precision(arguments: Sequence[Any]) -> None:
 
 def _tensor(array: Array) -> Tensor:
     dtype = dt.from_numpy_dtype(array.dtype)
-    return adopt(contiguous(array.shape, dtype, CPU), np.ascontiguousarray(array))
+    return adopt(
+        contiguous(array.shape, dtype, CPU), np.ascontiguousarray(array).reshape(array.shape)
+    )
 
 
 def _mismatch(

@@ -298,6 +298,8 @@ def _construct(
         hasattr(first, "__index__") and not isinstance(first, bool | np.ndarray)
     ):
         return FUNCTIONS["empty"](sizes_of((first,), "new"), dtype=dtype, device=place)
+    if isinstance(first, Size) and not first:
+        return FUNCTIONS["empty"](first, dtype=dtype, device=place)
     if isinstance(first, Size) or sizes:
         return FUNCTIONS["empty"](sizes_of(tuple(first), "new"), dtype=dtype, device=place)
     if not is_sequence(first):

@@ -153,7 +153,33 @@ def small_answers(lib):
     yield str(error.value)
 
 
+def layers_at_their_edges(lib):
+    f, nn = lib.nn.functional, lib.nn
+    for shape, grid in (((2, 0, 3, 3), (2, 4, 4, 2)), ((0, 2, 3, 3), (0, 2, 2, 2))):
+        image, places = lib.ones(shape, requires_grad=True), lib.zeros(grid, requires_grad=True)
+        f.grid_sample(image, places, align_corners=False).sum().backward()
+        yield image.grad.shape, places.grad.tolist()
+    row, label = lib.tensor([0.1, 0.5, 0.2]), lib.tensor([1])
+    yield f.multi_margin_loss(row, label, reduction="none").shape
+    yield lib.ones(2).new(lib.Size([])).shape
+    yield f.cosine_similarity(lib.tensor([[1, 2]]), lib.tensor([[2.0, 1.0]])).tolist()
+    box = nn.ParameterDict({"b": lib.ones(1)})
+    box["a"] = lib.ones(1)
+    yield list(box.copy()), list(box | nn.ParameterDict({"0": lib.ones(1)}))
+    x = lib.tensor(0.3, dtype=lib.float64, requires_grad=True)
+    yield lib.autograd.gradcheck(lib.sin, (x,), fast_mode=True)
+    for call in (
+        lambda: nn.Fold((4, 5), (2, 2), dilation=8)(lib.ones(1, 12, 12)),
+        lambda: f.fractional_max_pool2d(lib.ones(1, 2, 5, 5), 3, output_ratio=(0.5, 0.5, 0.5)),
+        lambda: f.fractional_max_pool2d(lib.ones(1, 2, 5, 5), 3, output_ratio=[0.5]),
+        lambda: f.cosine_similarity(lib.ones(2, 2, dtype=lib.int8), lib.ones(2, 2, dtype=lib.int8)),
+    ):
+        with pytest.raises((RuntimeError, ValueError, IndexError)) as error:
+            call()
+        yield type(error.value).__name__, str(error.value)
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("story", [storages_without_memory, small_answers])
+@pytest.mark.parametrize("story", [storages_without_memory, small_answers, layers_at_their_edges])
 def test_small_things_answer_as_torchs(story):
     assert str(list(story(mindtorch))) == str(list(story(torch)))

@@ -150,7 +150,7 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """Gives a new container of the same values."""
-        return ParameterDict({key: self[key] for key in self._keys})
+        return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """Gives the value at `key`, put there when it was not."""

@@ -94,6 +94,12 @@ def _fractional(
     shape, batched = tuple(input.shape), input.dim() != n + 1
     if output_size is None:
         ratios = _ntuple(n)(output_ratio)
+        if len(ratios) > n:
+            raise ValueError(
+                f"{name} requires output_ratio to either be a single Int or tuple of Ints."
+            )
+        if len(ratios) < n:
+            raise IndexError("tuple index out of range")
         output_size = [int(input.size(d - n) * r) for d, r in enumerate(ratios)]
     if samples is None:
         batch = input.size(0) if batched else 1

@@ -136,7 +136,7 @@ def _scatter(image: Array, at: Array, values: Array) -> None:
 def _sampled_back(grad: Array, input: Array, grid: Array, *rest: Any) -> tuple[Array, ...]:
     *how, needs = rest
     image, places = _flat(input, grid)
-    flow = grad.reshape(*image.shape[:2], -1)
+    flow = grad.reshape(*image.shape[:2], prod(grad.shape[2:]))
     to_image, to_places = np.zeros_like(image), np.zeros_like(places)
     for at, weight in _corners(places, input.shape[2:], Setting(*how)):
         _scatter(to_image, at, flow * weight()[:, None])

@@ -234,7 +234,7 @@ def multi_margin_loss(
     _refuse_targets(target)
     with _refused_labels("target out of range"):
         loss = aten._multi_margin(rows, target.reshape(-1), weight, p, margin)
-    return reduced(loss.squeeze(0) if single else loss, reduction)
+    return reduced(loss.reshape(target.shape), reduction)
 
 
 def _labelled(self: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

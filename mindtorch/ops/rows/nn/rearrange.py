@@ -154,6 +154,13 @@ def _col2im_rule(
             f"but got input.size(1)={self.shape[-2]} and kernel_size=({k[0]}, {k[1]})."
         )
     rows, cols = _columns(size, k, d, p, s)
+    if rows < 1 or cols < 1:
+        raise RuntimeError(
+            f"Given output_size=({size[0]}, {size[1]}), kernel_size=({k[0]}, {k[1]}), dilation="
+            f"({d[0]}, {d[1]}), padding=({p[0]}, {p[1]}), stride=({s[0]}, {s[1]}), calculated shape"
+            f" of the array of sliding blocks as ({rows}, {cols}), which is too small"
+            " (non-positive)"
+        )
     if self.shape[-1] != rows * cols:
         raise RuntimeError(
             f"Given output_size=({size[0]}, {size[1]}), kernel_size=({k[0]}, {k[1]}), dilation="

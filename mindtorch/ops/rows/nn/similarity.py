@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from ...._compat.unsupported_dtypes import Refusal, kernel
-from ...rules import c_name, result_type
+from ...._compat.unsupported_dtypes import kernel
+from ...rules import c_name, result_type, scalar_name
 from ...words import *
 
 
@@ -55,18 +55,21 @@ def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tenso
 
 @composite(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
-    unsupported={
-        "bool whole complex": Refusal(
-            "expected common dtype to be floating point, yet common dtype is {dtype}"
-        )
-    },
     surface="nn function",
-    samples=calls((Arg((3, 4)), Arg((3, 4))), (Arg((2, 3, 4)), Arg((2, 3, 4)), -1)),
+    samples=calls(
+        (Arg((3, 4)), Arg((3, 4))),
+        (Arg((3, 4), "int64", 1, 3), Arg((3, 4))),
+        (Arg((2, 3, 4)), Arg((2, 3, 4)), -1),
+    ),
     tolerance="chained",
 )
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 · x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`."""
     common = result_type((x1._geom, x2._geom))
+    if not common.is_floating_point:
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}"
+        )
     x1, x2 = aten.broadcast_tensors(x1.to(common), x2.to(common))
     return ((x1 / _length(x1, dim, eps)) * (x2 / _length(x2, dim, eps))).sum(dim)
 
