@@ -8,10 +8,12 @@ the operators' documents.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from aclnn_bindings import ScalarSpec, launch_many, lib
 
+from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
 from . import memory, runtime
 from .binding import claimed, spec_of
@@ -159,22 +161,35 @@ def _numbers(like: Tensor, values: list[Any]) -> list[Any] | None:
 def _alike(targets: Sequence[Tensor], lists: Sequence[Sequence[Tensor]]) -> bool:
     """Whether all are dense and of one dtype and device, and each member has its target's shape
     and no memory that another member's target writes to."""
-    first = targets[0]._geom
-    owners = {id(t._storage): t for t in targets}
-    if len(owners) < len(targets) or any(len(members) != len(targets) for members in lists):
+    geoms = tuple([t._geom for t in targets])
+    owners = [id(t._storage) for t in targets]
+    apart = set(owners)
+    if len(apart) < len(owners) or not _dense(geoms, geoms):
         return False
-    for members in (targets, *lists):
-        for target, t in zip(targets, members, strict=True):
-            if not isinstance(t, Tensor):
+    for members in lists:
+        if len(members) != len(owners) or not all(isinstance(t, Tensor) for t in members):
+            return False
+        others = tuple([t._geom for t in members])
+        if others is not geoms and not _dense(others, geoms):
+            return False
+        storages = [id(t._storage) for t in members]
+        if storages == owners:
+            if others != geoms:
                 return False
-            g, owner = t._geom, owners.get(id(t._storage))
-            if not (g.contiguous and g.numel and g.dtype is first.dtype):
-                return False
-            if g.device is not first.device or g.shape != target._geom.shape:
-                return False
-            if owner is not None and (owner is not target or g is not target._geom):
-                return False
+        elif not apart.isdisjoint(storages):
+            return False
     return True
+
+
+@lru_cache(maxsize=_LIMIT)
+def _dense(geoms: tuple[Geometry, ...], targets: tuple[Geometry, ...]) -> bool:
+    """Whether geometries are dense, not empty, of one dtype and device, and shaped as targets."""
+    first = targets[0]
+    return all(
+        g.contiguous and g.numel and g.dtype is first.dtype and g.device is first.device
+        and g.shape == target.shape
+        for g, target in zip(geoms, targets, strict=True)
+    )  # fmt: skip
 
 
 def _launch(operator: str, arguments: Sequence[Any]) -> None:
@@ -184,7 +199,11 @@ def _launch(operator: str, arguments: Sequence[Any]) -> None:
     key = (operator, *(tuple([t._geom for t in members]) for members in lists))
     plan, known = _plans.get(key, (None, None))
     if plan is None or not plan.valid or known != numbers:
-        plan = runtime.cann().op(operator).plan(*map(_spec, arguments))
+        scalars = {i: a for i, a in enumerate(arguments) if isinstance(a, ScalarSpec)}
+        if plan is not None and plan.valid and len(scalars) == len(numbers):
+            plan = plan.with_scalars(scalars)
+        else:
+            plan = runtime.cann().op(operator).plan(*map(_spec, arguments))
         if len(_plans) >= _LIMIT:
             _plans.clear()
         _plans[key] = plan, numbers
