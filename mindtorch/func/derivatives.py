@@ -318,11 +318,14 @@ def argument_numbers(argnums: int | Sequence[int], args: Sequence[object]) -> tu
     numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
-    if len(set(numbers)) != len(numbers):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
     for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+    numbers = tuple(n % len(args) for n in numbers)
+    if len(set(numbers)) != len(numbers):
+        raise RuntimeError(f"argnums elements must be unique, got {numbers}")
     return numbers
 
 
@@ -405,16 +408,15 @@ def refuse_outputs(outs: Sequence[Tensor]) -> None:
 
 def _refuse_no_tensors(outs: Sequence[object]) -> None:
     """RuntimeError in torch's words where a function to be pulled back gives no tensors."""
-    if not outs:
-        raise RuntimeError(
-            "vjp(f, *primals): Expected f to be a function that has non-empty output (got output ="
-            f" {outs})"
-        )
     refuse_others(outs, "vjp(f, *primals)")
 
 
 def refuse_others(outs: Sequence[object], name: str) -> None:
-    """RuntimeError in torch's words for the first output that is no tensor."""
+    """RuntimeError in torch's words for no output, and for the first that is no tensor."""
+    if not outs or (len(outs) == 1 and outs[0] is None):
+        raise RuntimeError(
+            f"{name}: Expected f to be a function that has non-empty output (got output = {outs})"
+        )
     for out in outs:
         if not isinstance(out, Tensor):
             raise RuntimeError(
@@ -461,7 +463,7 @@ def jvp(
 
     def flat(*values: Any) -> Any:
         output = func(*tree_unflatten(values, spec))
-        result, aux["aux"] = _split(output, has_aux, "jvp(f, *primals)")
+        result, aux["aux"] = _split(output, has_aux, "jvp(f, primals, tangents)")
         outs, aux["spec"] = tree_flatten(result)
         refuse_others(outs, "jvp(f, primals, tangents)")
         return tuple(outs)

@@ -121,8 +121,8 @@ def jacfwd(
     @wraps(func)
     def inside(*args: Any) -> Any:
         refuse_randomness(randomness)
-        numbers = (argnums,) if isinstance(argnums, int) else argnums
-        refuse_whole("primal", *tree_flatten([args[n] for n in numbers if n < len(args)])[0])
+        numbers = argument_numbers(argnums, args)
+        refuse_whole("primal", *tree_flatten([args[n] for n in numbers])[0])
         before, LOCAL.randomness = LOCAL.randomness, randomness
         try:
             return jacobian(*args)

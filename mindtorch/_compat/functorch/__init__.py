@@ -13,14 +13,13 @@ from typing import Any
 
 from ... import func
 from ..._tensor.tensor import Tensor
+from ...fx.experimental.proxy_tensor import make_fx as make_fx
 from ...nn.modules.module import Module
 from ...version import __version__ as __version__
-from ..refusals import refusals
 
 __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble",
            "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-           "make_functional", "make_functional_with_buffers", "vjp", "vmap"]  # fmt: skip
-__getattr__ = refusals("functorch", "use torch.fx.experimental.proxy_tensor.make_fx", ("make_fx",))
+           "make_functional", "make_functional_with_buffers", "make_fx", "vjp", "vmap"]  # fmt: skip
 
 
 def _deprecated(function: Callable[..., Any], successor: str = "") -> Callable[..., Any]:
@@ -54,8 +53,15 @@ vmap = _deprecated(func.vmap, "vmap")
 
 
 def _bare(model: Module) -> Module:
-    """A copy of a model whose parameters and buffers are on the meta device, as in torch."""
-    return copy.deepcopy(model).to("meta")
+    """A copy of a model whose parameters and buffers are on the meta device, as in torch; what the
+    model has in two places is one tensor in the copy."""
+    bare, firsts = copy.deepcopy(model).to("meta"), dict[int, Tensor]()
+    for named in (model.named_parameters, model.named_buffers):
+        for name, value in named(remove_duplicate=False):
+            owner, _, leaf = name.rpartition(".")
+            holder = bare.get_submodule(owner)
+            setattr(holder, leaf, firsts.setdefault(id(value), getattr(holder, leaf)))
+    return bare
 
 
 class FunctionalModule(Module):
