@@ -9,7 +9,7 @@ import os
 import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FunctionType, UnionType
 from typing import Any, TypeVar
 from typing import Final as Final
@@ -17,6 +17,8 @@ from typing import Final as Final
 import mindtorch
 from mindtorch._compat.refusals import refused
 from mindtorch._compat.torchscript.compiler import check_function, check_module
+from mindtorch._compat.torchscript.graph import NotLowered
+from mindtorch._compat.torchscript.unit import ClassType, LoweredFunction
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.futures import Future
 from mindtorch.nn.modules.module import Module
@@ -24,20 +26,23 @@ from mindtorch.serialization._legacy import damaged_archive, damaged_zip
 from mindtorch.utils._pytree import tree_flatten
 
 from . import state
-from .decisions import Decisions, TracerWarning, call
+from .decisions import Decisions, call
+from .recording import TraceRecorder
 from .script_module import (
     Attribute,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
     TopLevelTracedModule,
+    Trace,
     TracedModule,
     frozen,
     without_parameters,
     wrapped,
 )
+from .sizes import TracerWarning
 from .tracing_checks import TracingCheckError as TracingCheckError
-from .tracing_checks import check_again, copied, kind_of_result
+from .tracing_checks import check_again, check_result, copied, kind_of_result
 
 __all__ = ["Attribute", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
            "TopLevelTracedModule", "TracedModule", "TracerWarning"]  # fmt: skip
@@ -184,10 +189,23 @@ def isinstance(obj: object, target_type: object) -> bool:
     return builtins.isinstance(obj, origin or typing.cast(type, target_type))
 
 
+def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
+    """The names of the first arguments of a function, or of a module's `forward`."""
+    plain = getattr(function, "forward", function)
+    try:
+        parameters = inspect.signature(plain).parameters.values()
+    except (TypeError, ValueError):
+        return [f"argument_{i}" for i in range(1, count + 1)]
+    names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL][:count]
+    return names + [f"argument_{i + 1}" for i in range(len(names), count)]
+
+
 def _traced_once(
-    function: Callable[..., Any], example: object, kwargs: Mapping[str, object], strict: bool = True
-) -> tuple[Decisions, object]:
+    function: Callable[..., Any], example: object, kwargs: Mapping[str, object],
+    strict: bool = True, recorder: TraceRecorder | None = None,
+) -> tuple[Decisions, object]:  # fmt: skip
     args = example if builtins.isinstance(example, tuple) else (example,)
+    labels = _argument_names(function, len(args)) if recorder else ()
     leaves = tree_flatten((args, kwargs))[0]
     if not all(builtins.isinstance(leaf, Tensor | int | float | bool | None) for leaf in leaves):
         names = ", ".join(type(leaf).__name__ for leaf in leaves)
@@ -196,21 +214,9 @@ def _traced_once(
             " Dicts, and Tuples of Tensors can be traced"
         )
     decisions = Decisions()
-    with state.tracing():
-        result = call(function, decisions, args, dict(kwargs))
-    if strict and builtins.isinstance(result, dict):
-        raise RuntimeError(
-            "Encountering a dict at the output of the tracer might cause the trace to be incorrect,"
-            " this is only valid if the container structure does not change based on the module's"
-            " inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple`"
-            " instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and"
-            " know the side effects, pass strict=False to trace() to allow this behavior."
-        )
-    if not all(builtins.isinstance(leaf, Tensor) for leaf in tree_flatten(result)[0]):
-        raise RuntimeError(
-            "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from"
-            " traced functions"
-        )
+    with state.tracing(), recorder.watching() if recorder else nullcontext():
+        result = call(function, decisions, args, dict(kwargs), recorder, labels)
+    check_result(result, strict)
     return decisions, result
 
 
@@ -229,9 +235,10 @@ def trace(
         _deprecated("trace_method")
     kwargs = example_kwarg_inputs or {}
     example = () if example_inputs is None and kwargs else example_inputs
-    target = frozen(func) if builtins.isinstance(func, Module) else func
+    target: Any = frozen(func) if builtins.isinstance(func, Module) else func
     again, before = (copied(example), copied(kwargs)), mindtorch.get_rng_state()
-    decisions, result = _traced_once(target, example, kwargs, strict)
+    recorder = TraceRecorder(target if builtins.isinstance(target, Module) else None)
+    decisions, result = _traced_once(target, example, kwargs, strict, recorder)
     if check_trace:  # torch traces again, and warns again
         _deprecated("trace_method" if hasattr(func, "forward") else "trace")
         inputs = [(i, {}) for i in check_inputs] if check_inputs is not None else [again]
@@ -239,10 +246,32 @@ def trace(
             lambda a, k: _traced_once(target, a, k, strict), decisions, result, func, before, inputs
         )
     if not builtins.isinstance(func, Module):
-        return ScriptFunction(func, decisions)
-    module = wrapped(func, TopLevelTracedModule, TracedModule)
-    returned = kind_of_result(result)
-    module.__dict__.update(_frozen=target, _decisions=decisions, _returned=returned)
+        return ScriptFunction(func, decisions, lowered=_finish(recorder, func.__name__, {}))
+    trace = Trace(decisions, kind_of_result(result))
+    return _traced_module(func, target, {"forward": trace}, {"forward": recorder})
+
+
+def _finish(
+    recorder: TraceRecorder, name: str, classes: dict[tuple[str, ...], ClassType]
+) -> LoweredFunction | NotLowered:
+    try:
+        return recorder.finish(name, classes)
+    except NotLowered as error:
+        return error
+
+
+def _traced_module(
+    original: Module, target: Module, traces: dict[str, Trace], recorders: dict[str, TraceRecorder]
+) -> ScriptModule:
+    """The module of some traced methods; those in it know their methods too."""
+    classes: dict[tuple[str, ...], ClassType] = {}
+    lowered = {name: _finish(r, name, classes) for name, r in recorders.items()}
+    module = wrapped(original, TopLevelTracedModule, TracedModule, traced=traces)
+    module.__dict__.update(_frozen=target)
+    for name, inner in module.named_modules():
+        path = tuple(name.split(".")) if name else ()
+        inner.__dict__["_lowered_methods"] = classes[path].compiled if path in classes else {}
+    module.__dict__["_lowered_methods"] = lowered
     return module
 
 
@@ -329,17 +358,20 @@ class Error(RuntimeError):
 
 def trace_module(
     mod: Module, inputs: Mapping[str, object], optimize: object = None, check_trace: bool = True,
-    *_: object, **__: object,
+    *_: object, strict: bool = True, example_inputs_is_kwarg: bool = False, **__: object,
 ) -> ScriptModule:  # fmt: skip
-    """A module as it computes for the inputs of its `forward`. Deprecated in torch too."""
+    """A module whose named methods compute as for these inputs. Deprecated in torch too."""
     for _pass in range(1 + check_trace):  # torch traces again to compare
         _deprecated("trace_method")
-    target = frozen(mod)
-    module = wrapped(mod, TopLevelTracedModule, TracedModule)
-    decisions, result = _traced_once(target, inputs["forward"], {})
-    returned = kind_of_result(result)
-    module.__dict__.update(_frozen=target, _decisions=decisions, _returned=returned)
-    return module
+    target, traces, recorders = frozen(mod), {}, {}
+    for name, example in inputs.items():
+        function = target if name == "forward" else getattr(target, name)
+        recorder = recorders[name] = TraceRecorder(target)
+        named = example if example_inputs_is_kwarg and builtins.isinstance(example, dict) else {}
+        example = () if named else example
+        decisions, result = _traced_once(function, example, named, strict, recorder)
+        traces[name] = Trace(decisions, kind_of_result(result))
+    return _traced_module(mod, target, traces, recorders)
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import update_wrapper
 from types import FunctionType
 from typing import Any, NamedTuple, get_args, get_origin
 
+import mindtorch
 from mindtorch._compat.torchscript.classes import check_assignment, methods_of, module_type
 from mindtorch._compat.torchscript.compiler import compiled
 from mindtorch._compat.torchscript.errors import at_boundary
@@ -31,12 +32,26 @@ from mindtorch._compat.torchscript.views import (
 )
 from mindtorch.nn.modules.module import Module
 from mindtorch.ops.function_schema import float_text
+from mindtorch.utils._pytree import tree_map
 
 from . import state
 from .decisions import Decisions, call
+from .failures import interpreted
 from .tracing_checks import check_arguments
 
-_NO_TRACE = "traced code has no .code and no .graph: mindtorch records no operators of a trace"
+
+def _of_trace(lowered: LoweredFunction | NotLowered | None) -> LoweredFunction:
+    """What a trace recorded; NotLowered where it recorded nothing that can be shown."""
+    if not isinstance(lowered, LoweredFunction):
+        raise lowered or NotLowered("nothing was recorded of this trace")
+    return lowered
+
+
+class Trace(NamedTuple):
+    """What a traced method read of tensors, and the type of what it gives."""
+
+    decisions: Decisions
+    returned: str
 
 
 class ScriptModule(Module):
@@ -46,6 +61,14 @@ class ScriptModule(Module):
 
     def _get_name(self) -> str:
         return "RecursiveScriptModule"
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            raise AttributeError(
+                f"'RecursiveScriptModule' object has no attribute '{name}'"
+            ) from None
 
     def extra_repr(self) -> str:
         """The original's class."""
@@ -59,7 +82,7 @@ class ScriptModule(Module):
 
     def _lowered(self, name: str) -> LoweredFunction:
         if isinstance(self, TracedModule):
-            raise NotLowered(_NO_TRACE)
+            return _of_trace(self.__dict__.get("_lowered_methods", {}).get(name))
         function = at_boundary(lambda: module_type(self).method(name))
         if function is None:
             raise AttributeError(f"Method '{name}' is not defined.")
@@ -88,8 +111,10 @@ class ScriptModule(Module):
         return code_with_constants_of(self._lowered("forward"))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        members = {k: v for k, v in self.__dict__.items() if k != "_script_type"}
-        return _loaded, (type(self).__name__, self.original_class, members)
+        dropped = ("_script_type", "_lowered_methods", "_flat_weight_refs")
+        members = {k: v for k, v in self.__dict__.items() if k not in dropped}
+        kind = next(name for name, kind in _KINDS.items() if isinstance(self, kind))
+        return _loaded, (kind, self.original_class, members)
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -104,7 +129,7 @@ class RecursiveScriptModule(ScriptModule):
         super().__setattr__(name, value)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        with state.scripting():
+        with interpreted(), state.scripting():
             return super().__call__(*args, **kwargs)
 
 
@@ -122,12 +147,21 @@ class TopLevelTracedModule(TracedModule):
 
     __module__ = "mindtorch.jit._trace"
 
-    def forward(self, *args: object, **kwargs: object) -> object:
-        """The frozen module's result."""
-        target = self.__dict__["_frozen"]
-        returned = self.__dict__.get("_returned", "Tensor")
-        check_arguments(type(target), target.forward, returned, args, kwargs)
-        return replayed(target, self.__dict__["_decisions"], args, kwargs)
+    _traces: dict[str, Trace]
+
+
+def _of_frozen(name: str) -> Callable[..., object]:
+    """A method of a traced module: the frozen module's result."""
+
+    def method(self: Module, *args: object, **kwargs: object) -> object:
+        target, trace = self.__dict__["_frozen"], self.__dict__["_traces"][name]
+        function = getattr(target, name)
+        check_arguments(type(target), function, trace.returned, args, kwargs)
+        called = target if name == "forward" else function
+        return replayed(called, trace.decisions, args, kwargs)
+
+    method.__name__ = name
+    return method
 
 
 class _Lowered:
@@ -170,10 +204,9 @@ class ScriptMethod(_Lowered):
 
     @property
     def _lowered(self) -> LoweredFunction:
-        function = at_boundary(lambda: module_type(self.owner).method(self.name))
-        if function is None:
-            raise AttributeError(f"Method '{self.name}' is not defined.")
-        return function
+        owner: Any = self.owner
+        lowered: LoweredFunction = owner._lowered(self.name)
+        return lowered
 
     @property
     def schema(self) -> ScriptDeclaration:
@@ -197,28 +230,34 @@ class _Bound:
         return self.function if owner is None else ScriptMethod(owner, self.function)
 
 
-def _class(base: type[ScriptModule], original: type[Module]) -> type[ScriptModule]:
+def _class(
+    base: type[ScriptModule], original: type[Module], traced: Iterable[str] = ()
+) -> type[ScriptModule]:
     names: dict[str, object] = {"__module__": base.__module__, "original_class": original,
                                 "original_name": original.__name__}  # fmt: skip
     if issubclass(base, RecursiveScriptModule):
         names.update({n: _Bound(f) for n, f in methods_of(original).items() if n[:2] != "__"})
+    names.update({name: _Bound(_of_frozen(name)) for name in traced})
     return type(base.__name__, (base, original), names)
 
 
 def _remade(
-    base: type[ScriptModule], original: type[Module], members: dict[str, object]
+    base: type[ScriptModule], original: type[Module], members: dict[str, Any]
 ) -> ScriptModule:
-    module = object.__new__(_class(base, original))
+    module = object.__new__(_class(base, original, members.get("_traces", ())))
     module.__dict__.update(members)
     return module
 
 
-_KINDS = {k.__name__: k for k in (RecursiveScriptModule, TracedModule, TopLevelTracedModule)}
+_KINDS = {k.__name__: k for k in (RecursiveScriptModule, TopLevelTracedModule, TracedModule)}
 
 
 def _loaded(kind: str, original: type[Module], members: dict[str, object]) -> ScriptModule:
     """A module of a file, which torch shows as a scripted one."""
-    return _remade(_KINDS[kind], original, {**members, "_loaded": True})
+    module = _remade(_KINDS[kind], original, {})
+    module.__setstate__({**members, "_loaded": True})
+    type(module).__name__ = type(module).__qualname__ = "RecursiveScriptModule"
+    return module
 
 
 class Attribute(NamedTuple):
@@ -233,7 +272,7 @@ _TABLES = ("_parameters", "_buffers", "_modules")
 
 def wrapped(
     module: Module, base: type[ScriptModule], inner: type[ScriptModule],
-    memo: dict[int, ScriptModule] | None = None,
+    memo: dict[int, ScriptModule] | None = None, traced: Mapping[str, Trace] | None = None,
 ) -> ScriptModule:  # fmt: skip
     """A module of `base` with the parameters of another; those in it are of `inner`."""
     memo = {} if memo is None else memo
@@ -241,6 +280,8 @@ def wrapped(
         return memo[id(module)]
     members = {n: v.value if isinstance(v, Attribute) else v for n, v in module.__dict__.items()}
     members.update({n: copy.copy(members[n]) for n in members if n in _TABLES})
+    if traced is not None:
+        members["_traces"] = traced
     original = getattr(type(module), "original_class", type(module))
     if base is RecursiveScriptModule and "_script_type" not in members:
         with suppress(NotImplementedError, RuntimeError):  # of what cannot be lowered
@@ -283,19 +324,27 @@ def replayed(
     kwargs: dict[str, object],
 ) -> object:
     """The result of a traced function."""
-    if not decisions.values:
-        with state.tracing():  # what asks is answered as in the trace
-            return function(*args, **kwargs)
-    with state.tracing(), decisions.replay():
-        return call(function, decisions, args, kwargs)
+    with interpreted(traced=True), state.tracing():  # what asks is answered as in the trace
+        if not decisions.values:
+            return tree_map(_as_tensor, function(*args, **kwargs))
+        with decisions.replay():
+            return call(function, decisions, args, kwargs)
+
+
+def _as_tensor(value: object) -> object:
+    """A size that a traced function gives, which is a tensor in a trace."""
+    return mindtorch.tensor(value) if isinstance(value, int | float) else value
 
 
 class ScriptFunction(_Lowered):
     """A scripted or a traced function."""
 
-    def __init__(self, function: Callable[..., Any], decisions: Decisions | None = None):
+    def __init__(
+        self, function: Callable[..., Any], decisions: Decisions | None = None,
+        lowered: LoweredFunction | NotLowered | None = None,
+    ):  # fmt: skip
         update_wrapper(self, function)
-        self._function, self._decisions = function, decisions
+        self._function, self._decisions, self._traced = function, decisions, lowered
         self.name: str = function.__name__
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -304,7 +353,9 @@ class ScriptFunction(_Lowered):
                 self._check(args, kwargs)
             return replayed(self._function, self._decisions, args, kwargs)
         self._check(args, kwargs)
-        with state.scripting():
+        if state.CURRENT.mode is not None:
+            return state.CURRENT.mode.script(self._function, args, kwargs)
+        with interpreted(), state.scripting():
             return self._function(*args, **kwargs)
 
     def _check(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
@@ -344,7 +395,7 @@ class ScriptFunction(_Lowered):
     @property
     def _lowered(self) -> LoweredFunction:
         if self._decisions is not None:
-            raise NotLowered(_NO_TRACE)
+            return _of_trace(self._traced)
         return at_boundary(lambda: compiled(self._function))
 
     @property

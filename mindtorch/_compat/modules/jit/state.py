@@ -12,6 +12,7 @@ class _JitState(threading.local):
     scripting = 0
     tracing = 0
     decisions: Any = None
+    mode: Any = None  # what sees the calls of a traced function
 
 
 CURRENT = _JitState()

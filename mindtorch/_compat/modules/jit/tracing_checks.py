@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -14,6 +15,7 @@ from mindtorch.random import get_rng_state, set_rng_state
 from mindtorch.utils._pytree import tree_flatten, tree_map
 
 from .decisions import Decisions
+from .sizes import SizeNumber, TracerWarning
 
 Trace = Callable[[tuple[Any, ...], Mapping[str, object]], tuple[Decisions, object]]
 
@@ -62,6 +64,68 @@ def check_again(
         changed = isinstance(function, FunctionType) and at == 0 and not _same(result, result_again)
         if changed or again.values != first.values:
             raise TracingCheckError()
+
+
+_STRICT = (
+    "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is"
+    " only valid if the container structure does not change based on the module's inputs. Consider"
+    " using a constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a"
+    " `NamedTuple` instead). If you absolutely need this and know the side effects, pass"
+    " strict=False to trace() to allow this behavior."
+)
+
+
+def check_result(result: Any, strict: bool) -> None:
+    """RuntimeError for a result that a trace cannot have; a TracerWarning for a list."""
+    if result is None:
+        raise RuntimeError(
+            "The traced function didn't return any values! Side-effects are not captured in traces,"
+            " so it would be a no-op."
+        )
+    if isinstance(result, dict):
+        if strict:
+            raise RuntimeError(_STRICT.format("dict"))
+        if not all(isinstance(v, Tensor | tuple) for v in result.values()):
+            listed = ", ".join(f"{k}: {v}" for k, v in result.items())
+            raise RuntimeError(
+                f"output 1 ({{{listed}}}) of traced region cannot be understood by the tracer, only"
+                " outputs matching dict[Union[str, Tensor], Union[Tensor, Tuple[Tensor, ...]]] can"
+                " be a dictionary output of a traced function"
+            )
+        return
+    if isinstance(result, list):
+        _check_list(result)
+        if strict:
+            warnings.warn(_STRICT.format("list"), TracerWarning, stacklevel=4)
+        return
+    if isinstance(result, tuple):
+        for each in result:
+            check_result(_NOTHING if each is None else each, strict)
+    elif not isinstance(result, Tensor | SizeNumber):
+        raise RuntimeError(
+            "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from"
+            " traced functions"
+        )
+
+
+_NOTHING = object()
+
+
+def _check_list(values: list[Any]) -> None:
+    why = ""
+    kinds = [type(v).__name__ if not isinstance(v, Tensor) else "Tensor" for v in values]
+    other = next((k for k in kinds if k != kinds[0]), None)
+    if not values:
+        why = "List trace inputs must have elements"
+    elif other is not None:
+        why = (
+            "List inputs to traced functions must have consistent element type. Found"
+            f" {kinds[0]} and {other}"
+        )
+    if why:
+        raise RuntimeError(f"Tracer cannot infer type of {values}\n:{why}")
+    if kinds[0] != "Tensor":
+        check_result(_NOTHING, False)
 
 
 def kind_of_result(result: object) -> str:
