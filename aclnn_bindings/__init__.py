@@ -16,82 +16,87 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from .call.arrays import DeviceTensor as DeviceTensor
     from .call.dynamic import launch_dynamic as launch_dynamic
-    from .call.handles import BoolArray as BoolArray
-    from .call.handles import FloatArray as FloatArray
-    from .call.handles import IntArray as IntArray
-    from .call.handles import Scalar as Scalar
-    from .call.handles import ScalarList as ScalarList
-    from .call.handles import Tensor as Tensor
-    from .call.handles import TensorList as TensorList
+    from .call.handles import (
+        BoolArray as BoolArray,
+        FloatArray as FloatArray,
+        IntArray as IntArray,
+        Scalar as Scalar,
+        ScalarList as ScalarList,
+        Tensor as Tensor,
+        TensorList as TensorList,
+    )
     from .call.marshal import HostCell as HostCell
     from .call.operator import BoundOp as BoundOp
     from .call.plan import Plan as Plan
-    from .call.specs import RawHandle as RawHandle
-    from .call.specs import ScalarSpec as ScalarSpec
-    from .call.specs import TensorSpec as TensorSpec
+    from .call.specs import (
+        RawHandle as RawHandle,
+        ScalarSpec as ScalarSpec,
+        TensorSpec as TensorSpec,
+    )
     from .cann import Cann as Cann
-    from .diagnose.causes import Cause as Cause
-    from .diagnose.causes import causes as causes
-    from .diagnose.census import Census as Census
-    from .diagnose.census import CensusOp as CensusOp
-    from .diagnose.census import Status as Status
+    from .diagnose.causes import Cause as Cause, causes as causes
+    from .diagnose.census import Census as Census, CensusOp as CensusOp, Status as Status
     from .diagnose.child import StepResult as StepResult
-    from .diagnose.probe import Report as Report
-    from .diagnose.probe import Request as Request
-    from .diagnose.probe import probe as probe
-    from .errors import ArgumentError as ArgumentError
-    from .errors import BindingError as BindingError
-    from .errors import ClosedHandleError as ClosedHandleError
-    from .errors import ForkedError as ForkedError
-    from .errors import MissingSymbolError as MissingSymbolError
-    from .errors import RuntimeStateError as RuntimeStateError
-    from .errors import StillUsedError as StillUsedError
-    from .errors import UnknownPointerError as UnknownPointerError
-    from .errors import UnsupportedSignatureError as UnsupportedSignatureError
-    from .errors import UntrustedSignatureError as UntrustedSignatureError
+    from .diagnose.probe import Report as Report, Request as Request, probe as probe
+    from .errors import (
+        ArgumentError as ArgumentError,
+        BindingError as BindingError,
+        ClosedHandleError as ClosedHandleError,
+        ForkedError as ForkedError,
+        MissingSymbolError as MissingSymbolError,
+        RuntimeStateError as RuntimeStateError,
+        StillUsedError as StillUsedError,
+        UnknownPointerError as UnknownPointerError,
+        UnsupportedSignatureError as UnsupportedSignatureError,
+        UntrustedSignatureError as UntrustedSignatureError,
+    )
     from .install.describe import Install as Install
-    from .install.library import InstallNotFoundError as InstallNotFoundError
-    from .install.library import declarations as declarations
-    from .install.library import find_install as find_install
+    from .install.library import (
+        InstallNotFoundError as InstallNotFoundError,
+        declarations as declarations,
+        find_install as find_install,
+    )
     from .install.machine import device_nodes as device_nodes
-    from .install.products import product_of as product_of
-    from .install.products import support as support
-    from .install.search import ENVIRONMENT as ENVIRONMENT
-    from .install.search import Step as Step
-    from .install.search import bundled_simulator as bundled_simulator
-    from .interface.compare import Difference as Difference
-    from .interface.compare import diff as diff
-    from .interface.signature import WORKSPACE_SUFFIX as WORKSPACE_SUFFIX
-    from .interface.signature import Declarations as Declarations
-    from .interface.signature import Direction as Direction
-    from .interface.signature import Kind as Kind
-    from .interface.signature import OpSignature as OpSignature
-    from .interface.signature import Param as Param
-    from .interface.signature import Signature as Signature
-    from .runtime.device import Context as Context
-    from .runtime.device import Device as Device
-    from .runtime.memory import Buffer as Buffer
-    from .runtime.memory import PinnedBuffer as PinnedBuffer
-    from .runtime.memory import throw_on as throw_on
-    from .runtime.native import Block as Block
-    from .runtime.native import address_of as address_of
-    from .runtime.native import allocate as allocate
-    from .runtime.native import ffi as ffi
-    from .runtime.native import launch as launch
-    from .runtime.native import launch_into as launch_into
-    from .runtime.native import launch_many as launch_many
-    from .runtime.native import lib as lib
-    from .runtime.status import AclAbortedError as AclAbortedError
-    from .runtime.status import AclDeviceError as AclDeviceError
-    from .runtime.status import AclDeviceLostError as AclDeviceLostError
-    from .runtime.status import AclError as AclError
-    from .runtime.status import AclOutOfMemoryError as AclOutOfMemoryError
-    from .runtime.status import AclParameterError as AclParameterError
-    from .runtime.status import AclTimeoutError as AclTimeoutError
-    from .runtime.status import AclUnsupportedError as AclUnsupportedError
-    from .runtime.status import StatusCodes as StatusCodes
-    from .runtime.stream import Event as Event
-    from .runtime.stream import Stream as Stream
+    from .install.products import product_of as product_of, support as support
+    from .install.search import (
+        ENVIRONMENT as ENVIRONMENT,
+        Step as Step,
+        bundled_simulator as bundled_simulator,
+    )
+    from .interface.compare import Difference as Difference, diff as diff
+    from .interface.signature import (
+        WORKSPACE_SUFFIX as WORKSPACE_SUFFIX,
+        Declarations as Declarations,
+        Direction as Direction,
+        Kind as Kind,
+        OpSignature as OpSignature,
+        Param as Param,
+        Signature as Signature,
+    )
+    from .runtime.device import Context as Context, Device as Device
+    from .runtime.memory import Buffer as Buffer, PinnedBuffer as PinnedBuffer, throw_on as throw_on
+    from .runtime.native import (
+        Block as Block,
+        address_of as address_of,
+        allocate as allocate,
+        ffi as ffi,
+        launch as launch,
+        launch_into as launch_into,
+        launch_many as launch_many,
+        lib as lib,
+    )
+    from .runtime.status import (
+        AclAbortedError as AclAbortedError,
+        AclDeviceError as AclDeviceError,
+        AclDeviceLostError as AclDeviceLostError,
+        AclError as AclError,
+        AclOutOfMemoryError as AclOutOfMemoryError,
+        AclParameterError as AclParameterError,
+        AclTimeoutError as AclTimeoutError,
+        AclUnsupportedError as AclUnsupportedError,
+        StatusCodes as StatusCodes,
+    )
+    from .runtime.stream import Event as Event, Stream as Stream
 
 # What users of these bindings import from here: module → names. `open` is the door, and stays out
 # of `__all__` so that a star import does not hide the builtin.

@@ -35,8 +35,7 @@ def cli_page() -> str:
 def errors_page() -> str:
     """Codes, results of HCCL, message ids and texts, each with its cause and remedy."""
     from aclnn_bindings.interface import catalog
-    from aclnn_bindings.runtime import message_ids, remedies, results
-    from aclnn_bindings.runtime import status as errors
+    from aclnn_bindings.runtime import message_ids, remedies, results, status as errors
 
     names = errors.StatusCodes(catalog.load(catalog.versions()[-1])).names()
     codes = [

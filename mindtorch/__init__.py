@@ -20,8 +20,8 @@ from ._autograd.grad_mode import (
 from ._compat import absent_modules as _absent_modules
 from ._tensor import loading as _loading
 from ._tensor.device import device, get_default_device, set_default_device
-from ._tensor.dtype import NAMED as _NAMED_DTYPES
 from ._tensor.dtype import (
+    NAMED as _NAMED_DTYPES,
     bfloat16,
     bool,
     cdouble,

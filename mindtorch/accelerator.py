@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._tensor.device import device
-from ._tensor.device import device as Device
+from ._tensor.device import device, device as Device
 
 __path__: list[str] = []  # what is below is in absent_modules.py
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from ._random.generator import (
     Generator,
+    default_generator as _default_generator,
     get_rng_state,
     initial_seed,
     manual_seed,
     seed,
     set_rng_state,
 )
-from ._random.generator import default_generator as _default_generator
 from ._tensor.device import device
 
 __all__ = [

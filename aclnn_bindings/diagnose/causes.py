@@ -29,8 +29,7 @@ from .loader_words import complaint, may_read
 from .packages import packages
 from .probe import Report
 from .signals import ending
-from .surroundings import VISIBLE, Severity, spelling, surroundings
-from .surroundings import Cause as Cause
+from .surroundings import VISIBLE, Cause as Cause, Severity, spelling, surroundings
 
 
 def causes(report: Report, environ: Mapping[str, str]) -> tuple[Cause, ...]:

@@ -20,8 +20,8 @@ from ..install.library import (
     InstallNotFoundError,
     catalog_version,
     choose,
+    declarations as declared_by,
 )
-from ..install.library import declarations as declared_by
 from ..install.search import ENVIRONMENT, Step, bundled_simulator, search
 from ..interface import catalog
 from ..interface.abi import kind_of

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from .describe import Install, describe
-from .file_queries import closed, is_dir, listed, loader_path, matching, why_absent
-from .file_queries import text as _text
+from .file_queries import closed, is_dir, listed, loader_path, matching, text as _text, why_absent
 
 Verdict = Literal["found", "duplicate", "absent", "empty", "unset"]
 

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .driver import driver_place, misfits
-from .driver import value_of as _key
-from .file_queries import is_dir, listed, matching
-from .file_queries import text as _text
+from .driver import driver_place, misfits, value_of as _key
+from .file_queries import is_dir, listed, matching, text as _text
 
 _VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.\-+]*")
 KERNELS: Final = "opp/built-in/op_impl/ai_core/tbe/kernel"

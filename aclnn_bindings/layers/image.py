@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .trampolines import MACHINES as MACHINES
-from .trampolines import ImageAddresses, Machine, size_of, stub_of
+from .trampolines import MACHINES as MACHINES, ImageAddresses, Machine, size_of, stub_of
 
 ENTRY: Final = "mindtorch_layers_entry"
 MAGIC: Final = 0x314D4948534C434D  # "MCLSHIM1"

@@ -14,12 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..conformance.cases.shard import CaseShard
-from ..conformance.cases.shard import parse as shard_of
+from ..conformance.cases.shard import CaseShard, parse as shard_of
 from ..conformance.record import journal, votes
 from ..conformance.record.result import FAILING, VERDICTS, Counts
-from . import bits, columns, run_files
-from . import tally as tally_
+from . import bits, columns, run_files, tally as tally_
 from .device_stats import Counters, DeviceStats, natural
 from .run_files import RunPart, Unread
 from .speed import speeds

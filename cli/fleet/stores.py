@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from ..foreign import ForeignError
-from ..foreign import opened as opened_file
+from ..foreign import ForeignError, opened as opened_file
 
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+://")
 _SECRETS: Final = re.compile(r"([a-z][a-z0-9+.-]+://)([^/\s@]*@)?([^\s?#]*)([?#]\S*)?")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .reader import Recording
-from .reader import open_recording as open
+from .reader import Recording, open_recording as open
 from .values import Array, Call, Captured, LaunchGroup, RecordedScalar, RecordedTensor, Unknown
 
 __all__ = [

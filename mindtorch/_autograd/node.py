@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from .._tensor.device import device as Device
-from .._tensor.dtype import FLOAT
-from .._tensor.dtype import dtype as Dtype
+from .._tensor.dtype import FLOAT, dtype as Dtype
 from .._tensor.no_memory import NoMemory
 from .._tensor.slots import NodeSlots, inherit
 from .._tensor.subclass import DOOR

@@ -12,8 +12,7 @@ from typing import Any, cast
 from .._backends.registry import registry
 from .._compat.class_names import class_name
 from .._compat.warn_once import warn
-from .._tensor.dtype import FLOAT
-from .._tensor.dtype import bool as BOOL
+from .._tensor.dtype import FLOAT, bool as BOOL
 from .._tensor.storage import Storage, add_view
 from .._tensor.subclass import DOOR, off
 from .._tensor.tensor import Tensor, forget_array, wrap

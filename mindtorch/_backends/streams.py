@@ -11,8 +11,7 @@ from typing import Any
 
 from .._autograd.scope import StepScope
 from .._compat.class_names import CClass
-from .._tensor.device import DeviceLike
-from .._tensor.device import device as Device
+from .._tensor.device import DeviceLike, device as Device
 
 _NUMBERS = {"cpu": 0, "npu": 20}
 

@@ -14,8 +14,7 @@ from .._tensor.tensor import Tensor
 from ..ops.schema import SchemaArgument
 from .argument_parser import fit_by_class, fitted, number_of_tensor, parameter, refusal
 from .class_names import class_name as class_name
-from .failed_calls import FORMS as FORMS
-from .failed_calls import failed_call
+from .failed_calls import FORMS as FORMS, failed_call
 from .missing_args import Missing
 from .signatures import counted_by_python, python_function, signatures_of
 

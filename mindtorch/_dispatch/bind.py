@@ -13,10 +13,16 @@ from .._compat.argument_errors import class_name, explained_here
 from .._compat.missing_args import refuse_missing
 from .._compat.warn_once import warn
 from .._tensor.device import device as Device
-from .._tensor.dtype import COMPLEX, FLOAT, INTEGER, get_default_dtype, of_python
-from .._tensor.dtype import bool as BOOL
-from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import uint8 as UINT8
+from .._tensor.dtype import (
+    COMPLEX,
+    FLOAT,
+    INTEGER,
+    bool as BOOL,
+    dtype as Dtype,
+    get_default_dtype,
+    of_python,
+    uint8 as UINT8,
+)
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number

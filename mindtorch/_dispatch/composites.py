@@ -9,8 +9,7 @@ from typing import Any
 
 from .._autograd.engine import STEP_NAMES, STEPS, PassingStep, steps
 from .._autograd.grad_mode import LOCAL
-from .._tensor.subclass import DOOR
-from .._tensor.subclass import LOCAL as SUBCLASS
+from .._tensor.subclass import DOOR, LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_row, operator_name
 from ..ops.namespaces import namespace

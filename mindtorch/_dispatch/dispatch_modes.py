@@ -9,11 +9,9 @@ from typing import Any, TypeVar
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import StepScope
-from .._tensor.device import device as Device
-from .._tensor.device import resolve
+from .._tensor.device import device as Device, resolve
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.subclass import DOOR
-from .._tensor.subclass import LOCAL as SUBCLASS
+from .._tensor.subclass import DOOR, LOCAL as SUBCLASS
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_function, call_of_row
 from ..ops.function_schema import Argument

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import int32, uint8
+from .._tensor.dtype import dtype as Dtype, int32, uint8
 from .._tensor.geometry import Geometry
 from ..ops.rules import c_name, scalar_name
 from ..ops.spec import Op

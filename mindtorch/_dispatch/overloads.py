@@ -13,8 +13,7 @@ from typing import Any, cast
 from .._compat.argument_errors import explained, explained_here, explained_inside
 from .._compat.missing_args import Missing, before_missing
 from .._compat.signatures import python_function
-from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import of_python
+from .._tensor.dtype import dtype as Dtype, of_python
 from .._tensor.tensor import Tensor
 from ..ops.schema import ArgKind, SchemaArgument
 from ..ops.spec import OPS, LazyAten, Op, overloads

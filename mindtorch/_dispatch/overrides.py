@@ -24,9 +24,13 @@ from .._compat.warn_once import warn, warn_once
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Size
-from .._tensor.subclass import DOOR, Marked, off
-from .._tensor.subclass import LOCAL as SUBCLASS
-from .._tensor.subclass import disabled_torch_function_impl as _disabled
+from .._tensor.subclass import (
+    DOOR,
+    LOCAL as SUBCLASS,
+    Marked,
+    disabled_torch_function_impl as _disabled,
+    off,
+)
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import OpOverload, OpOverloadPacket
 from ..ops.spec import SPACES, Op
@@ -34,8 +38,7 @@ from .attributes import AttributeWatch
 from .builtins import FUNCTIONS, LAYERS, function_of, object_of
 from .composites import in_c, whole_row
 from .dispatch_modes import factory_call
-from .profiled_names import FUNCTIONS as PROFILED
-from .profiled_names import LIKES, profiled_function, profiled_whole
+from .profiled_names import FUNCTIONS as PROFILED, LIKES, profiled_function, profiled_whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Set by `publish`: `function`, what users call by an op's base name.

@@ -12,8 +12,7 @@ from .._backends.registry import registry
 from .._compat import unsupported_dtypes
 from .._tensor import device as _device
 from .._tensor.device import device as Device
-from .._tensor.dtype import FLOAT
-from .._tensor.dtype import dtype as Dtype
+from .._tensor.dtype import FLOAT, dtype as Dtype
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op

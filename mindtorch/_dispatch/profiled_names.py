@@ -13,8 +13,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from .._autograd.grad_mode import LOCAL
-from .._tensor.dtype import bool as BOOL
-from .._tensor.dtype import complex128, float64, int64
+from .._tensor.dtype import bool as BOOL, complex128, float64, int64
 from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import operator_name

@@ -11,13 +11,11 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.product_nodes import PRODUCTS
 from .._autograd.surface import refuse_class
 from .._tensor.device import device as Device
-from .._tensor.dtype import FLOAT, get_default_dtype
-from .._tensor.dtype import dtype as Dtype
+from .._tensor.dtype import FLOAT, dtype as Dtype, get_default_dtype
 from .._tensor.geometry import Size, contiguous_strides, geometry
 from .._tensor.no_memory import NoMemory
 from .._tensor.slots import TensorSlots
-from .._tensor.subclass import DOOR, disabled_torch_function_impl, showing
-from .._tensor.subclass import LOCAL as SUBCLASS
+from .._tensor.subclass import DOOR, LOCAL as SUBCLASS, disabled_torch_function_impl, showing
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from ..utils._pytree import tree_leaves

@@ -19,10 +19,8 @@ from .._compat.argument_errors import explained, parsed
 from .._compat.warn_once import warn_once
 from .._dispatch.dispatch_modes import through_mode
 from .._dispatch.profiled_names import profiled_function
-from .._tensor import dtype as dt
-from .._tensor import storage as _storage
-from .._tensor.device import DeviceLike, resolve
-from .._tensor.device import device as Device
+from .._tensor import dtype as dt, storage as _storage
+from .._tensor.device import DeviceLike, device as Device, resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.eight_bits import readable
 from .._tensor.geometry import (

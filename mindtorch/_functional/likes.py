@@ -11,8 +11,7 @@ from .._compat.missing_args import UNGIVEN
 from .._dispatch.dispatch_modes import factory_call
 from .._dispatch.overrides import hand_over, overriding
 from .._tensor.device import resolve
-from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import refuse_no_dtype
+from .._tensor.dtype import dtype as Dtype, refuse_no_dtype
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._tensor import dtype as dt
-from .._tensor.device import CPU
-from .._tensor.device import device as Device
+from .._tensor.device import CPU, device as Device
 from .._tensor.geometry import geometry
 from .._tensor.loading import load
 from .._tensor.no_memory import NoMemory

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from .._compat.absent_modules import refused_operator
 from .._compat.argument_errors import parsed
-from .._dispatch.builtins import LAYERS as IN_C
-from .._dispatch.builtins import METHODS, NN, method, public
+from .._dispatch.builtins import LAYERS as IN_C, METHODS, NN, method, public
 from .._dispatch.overloads import entry_of
 from .._dispatch.overrides import PUBLISHED, asking_by_name, seen_by_modes
 from .._tensor.slots import TensorSlots

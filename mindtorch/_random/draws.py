@@ -28,8 +28,7 @@ from .._functional.creation import (
 )
 from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt
-from .._tensor.device import CPU, DeviceLike, resolve
-from .._tensor.device import device as Device
+from .._tensor.device import CPU, DeviceLike, device as Device, resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry, contiguous
 from .._tensor.host_values import host_values
@@ -37,8 +36,7 @@ from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor, adopt
 from .._tensor.types import Array, Shape
 from ..ops.rules import broadcast, c_name, preserved, scalar_name
 from ..ops.spec import aten
-from . import mt19937 as _draw
-from . import sequential
+from . import mt19937 as _draw, sequential
 from .generator import Generator, default_generator, refuse_batches
 
 

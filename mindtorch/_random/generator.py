@@ -16,8 +16,7 @@ import numpy as np
 
 from .._autograd.grad_mode import LOCAL
 from .._compat.class_names import CClass
-from .._tensor.device import STANDING_IN, DeviceLike, resolve
-from .._tensor.device import device as Device
+from .._tensor.device import STANDING_IN, DeviceLike, device as Device, resolve
 from .._tensor.locks import Lock
 from .._tensor.recording import unrepeatable
 from .._tensor.tensor import Tensor

@@ -10,10 +10,8 @@ import numpy as np
 
 from .._compat.warn_once import warn
 from . import dtype as dt
-from .device import DeviceLike
-from .device import device as Device
-from .dtype import dtype as Dtype
-from .dtype import get_default_dtype as default_dtype
+from .device import DeviceLike, device as Device
+from .dtype import dtype as Dtype, get_default_dtype as default_dtype
 from .storage import Storage
 from .types import Array, Self
 from .untyped_storage import UntypedStorage, listing

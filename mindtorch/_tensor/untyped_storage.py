@@ -8,11 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .device import CPU, DeviceLike, resolve
-from .device import device as Device
-from .dtype import bool as bool_
-from .dtype import dtype as Dtype
-from .dtype import int8, uint8
+from .device import CPU, DeviceLike, device as Device, resolve
+from .dtype import bool as bool_, dtype as Dtype, int8, uint8
 from .storage import MetaMemory, Storage, address, is_pinned, resize
 from .types import Array
 

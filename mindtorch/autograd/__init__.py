@@ -1,8 +1,7 @@
 """Owns `torch.autograd`: a view of `_autograd` under torch's names."""
 
 import importlib as _importlib
-from typing import Any as _Any
-from typing import NoReturn as _NoReturn
+from typing import Any as _Any, NoReturn as _NoReturn
 
 from .._autograd import graph
 from .._autograd.function import Function, once_differentiable

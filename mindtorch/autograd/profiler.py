@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, cast
 
-from ..profiler import profile as _profile
-from ..profiler import record_function
+from ..profiler import profile as _profile, record_function
 from ..profiler._events import EventList, FunctionEvent, FunctionEventAvg, Interval
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_itt", "emit_nvtx",

@@ -39,8 +39,11 @@ from ._calls import (
     reduce_scatter_tensor,
     scatter,
 )
-from ._coalesced import _coalescing_manager as _coalescing_manager
-from ._coalesced import all_gather_coalesced, all_reduce_coalesced
+from ._coalesced import (
+    _coalescing_manager as _coalescing_manager,
+    all_gather_coalesced,
+    all_reduce_coalesced,
+)
 from ._group import ProcessGroup, Work
 from ._mesh import DistributedError
 from ._points import (

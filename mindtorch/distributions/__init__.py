@@ -1,8 +1,6 @@
 """Owns torch.distributions: what is drawn, how likely, how far from another."""
 
-from . import _divergences as _divergences
-from . import constraints as constraints
-from . import transforms as transforms
+from . import _divergences as _divergences, constraints as constraints, transforms as transforms
 from .beta import Beta
 from .chi2 import Chi2
 from .constraint_registry import biject_to, transform_to

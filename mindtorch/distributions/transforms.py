@@ -18,8 +18,8 @@ from ._transforms.elementwise import (
     SigmoidTransform,
     SoftplusTransform,
     TanhTransform,
+    clipped_sigmoid as _clipped_sigmoid,
 )
-from ._transforms.elementwise import clipped_sigmoid as _clipped_sigmoid
 from ._transforms.vectors import (
     CorrCholeskyTransform,
     LowerCholeskyTransform,

@@ -6,11 +6,11 @@ from .distribution import (
     lazy_property,
     logits_to_probs,
     probs_to_logits,
+    standard_normal as _standard_normal,
+    sum_rightmost as _sum_rightmost,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
-from .distribution import standard_normal as _standard_normal
-from .distribution import sum_rightmost as _sum_rightmost
 
 euler_constant = 0.57721566490153286060  # Euler Mascheroni Constant
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from . import _pytree as _pytree
-from . import immutable_collections as immutable_collections
-from . import node as node
-from ._symbolic_trace import PH as PH
-from ._symbolic_trace import PHWithMeta as PHWithMeta
-from ._symbolic_trace import ProxyableClassMeta as ProxyableClassMeta
-from ._symbolic_trace import Tracer, symbolic_trace, wrap
-from .graph import CodeGen as CodeGen
-from .graph import Graph
+from . import _pytree as _pytree, immutable_collections as immutable_collections, node as node
+from ._symbolic_trace import (
+    PH as PH,
+    PHWithMeta as PHWithMeta,
+    ProxyableClassMeta as ProxyableClassMeta,
+    Tracer,
+    symbolic_trace,
+    wrap,
+)
+from .graph import CodeGen as CodeGen, Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg

@@ -9,29 +9,13 @@ from ._compatibility import compatibility as compatibility
 from .graph_module import GraphModule
 from .tracer import (
     PH as PH,
-)
-from .tracer import (
     PHBase as PHBase,
-)
-from .tracer import (
     PHWithMeta as PHWithMeta,
-)
-from .tracer import (
     ProxyableClassMeta as ProxyableClassMeta,
-)
-from .tracer import (
     Tracer as Tracer,
-)
-from .tracer import (
     _assert_is_none as _assert_is_none,
-)
-from .tracer import (
     is_fx_symbolic_tracing as is_fx_symbolic_tracing,
-)
-from .tracer import (
     is_fx_tracing as is_fx_tracing,
-)
-from .tracer import (
     wrap as wrap,
 )
 

@@ -15,13 +15,10 @@ from typing import Any, NoReturn
 from .._autograd.grad_mode import LOCAL
 from .._dispatch.new_sizes import SizeOfValues
 from .._dispatch.overrides import TorchFunctionMode
-from .._tensor.device import device as Device
-from .._tensor.device import get_default_device
-from .._tensor.dtype import bool as boolean
-from .._tensor.dtype import dtype as Dtype
+from .._tensor.device import device as Device, get_default_device
+from .._tensor.dtype import bool as boolean, dtype as Dtype
 from .._tensor.geometry import Size
-from .._tensor.subclass import LOCAL as SUBCLASS
-from .._tensor.subclass import off
+from .._tensor.subclass import LOCAL as SUBCLASS, off
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import call_of_function
 from ..ops.spec import aten

@@ -15,8 +15,10 @@ from .._dispatch.overrides import is_tensor_method_or_property
 from .._tensor.tensor import Tensor
 from .call_sites import as_called_by_python
 from .graph import Graph, magic_methods, reflectable_magic_methods
-from .immutable_collections import immutable_dict as immutable_dict
-from .immutable_collections import immutable_list as immutable_list
+from .immutable_collections import (
+    immutable_dict as immutable_dict,
+    immutable_list as immutable_list,
+)
 from .node import Node, Target, base_types, map_aggregate
 
 __all__ = ["Attribute", "GraphAppendingTracer", "Node", "ParameterProxy", "Proxy", "Scope",

@@ -27,8 +27,7 @@ from .._tensor.tensor import Tensor
 from ..func._batched import Unbatched, innermost
 from ..func._user_rules import by_rule
 from ..ops.function_schema import FunctionSchema, function_schema
-from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket, Tag
-from ..ops.namespaces import define as put
+from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket, Tag, define as put
 from ..ops.schema import SchemaError
 from ..utils._pytree import tree_map_only
 from .schema_text import check

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._tensor import dtype as dt
-from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import iinfo
+from .._tensor.dtype import dtype as Dtype, iinfo
 from .._tensor.tensor import Tensor
 from ..ops.rules import wrap_dims
 from ..ops.spec import aten

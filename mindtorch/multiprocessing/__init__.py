@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from multiprocessing import *  # noqa: F403
-from multiprocessing import __all__ as _standard
-from multiprocessing import get_context, get_start_method, set_start_method
+from multiprocessing import __all__ as _standard, get_context, get_start_method, set_start_method
 
 from .._functional.sharing import send_shared
 from .._tensor.tensor import Tensor

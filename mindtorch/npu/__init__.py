@@ -34,8 +34,7 @@ from .._backends.npu.streams import (
 )
 from .._random import generator as _random
 from .._tensor import device as _device
-from .._tensor.device import DeviceLike
-from .._tensor.device import device as Device
+from .._tensor.device import DeviceLike, device as Device
 from ..amp import switches
 from .config import config, is_jit_compile_false, set_compile_mode, set_option
 from .graphs import NPUGraph, make_graphed_callables

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import float16
-from ..amp import GradScaler as _GradScaler
-from ..amp import autocast as _autocast
-from ..amp import custom_bwd as _custom_bwd
-from ..amp import custom_fwd as _custom_fwd
+from .._tensor.dtype import dtype as Dtype, float16
+from ..amp import (
+    GradScaler as _GradScaler,
+    autocast as _autocast,
+    custom_bwd as _custom_bwd,
+    custom_fwd as _custom_fwd,
+)
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 

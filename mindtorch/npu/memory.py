@@ -24,8 +24,7 @@ from .._backends.npu.properties import (
     set_per_process_memory_fraction,
 )
 from .._backends.npu.streams import Stream, StreamContext, index_of
-from .._tensor.device import DeviceLike
-from .._tensor.device import device as Device
+from .._tensor.device import DeviceLike, device as Device
 from .._tensor.dtype import uint8
 from .._tensor.geometry import contiguous
 from .._tensor.tensor import Tensor

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from math import inf, isfinite
 from typing import Any
 
-from .._tensor.dtype import BOOL, COMPLEX, FLOAT, INTEGER
-from .._tensor.dtype import dtype as Dtype
+from .._tensor.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype as Dtype
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .rules import NUMBERS

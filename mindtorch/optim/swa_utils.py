@@ -11,8 +11,7 @@ import mindtorch
 from mindtorch.nn.modules.batchnorm import _BatchNorm
 from mindtorch.nn.modules.module import Module
 
-from .._tensor.device import DeviceLike
-from .._tensor.device import device as Device
+from .._tensor.device import DeviceLike, device as Device
 from .._tensor.tensor import Tensor
 from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from .lr_scheduler import LRScheduler

@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from .._tensor.device import device as Device
-from .._tensor.dtype import ALL
-from .._tensor.dtype import dtype as Dtype
+from .._tensor.dtype import ALL, dtype as Dtype
 from ._legacy import ZIP_MAGIC
 from ._locations import Place, default_restore_location, location_tag, register_package
 from ._options import (

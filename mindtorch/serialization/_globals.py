@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 from .._functional.queries import LAYOUTS, layout, sparse_coo
 from .._tensor import dtype as dt
-from .._tensor.device import META
-from .._tensor.device import device as Device
+from .._tensor.device import META, device as Device
 from .._tensor.geometry import Size, geometry
 from .._tensor.storage import MetaMemory, Storage
 from .._tensor.tensor import Tensor, wrap

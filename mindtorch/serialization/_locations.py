@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from .._tensor import dtype as dt
-from .._tensor.device import CPU, META, STANDING_IN, resolve
-from .._tensor.device import device as Device
+from .._tensor.device import CPU, META, STANDING_IN, device as Device, resolve
 from .._tensor.geometry import geometry
 from .._tensor.storage import MetaMemory, Storage
 from .._tensor.tensor import wrap

@@ -18,8 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from .._functional.queries import layout, strided
 from .._tensor import dtype as dt
-from .._tensor.device import CPU
-from .._tensor.device import device as Device
+from .._tensor.device import CPU, device as Device
 from .._tensor.geometry import Size, geometry
 from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, wrap

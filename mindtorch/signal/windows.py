@@ -14,8 +14,7 @@ from typing import Any
 from .._functional.creation import row_entry
 from .._functional.queries import strided
 from .._tensor import dtype as dt
-from .._tensor.device import DeviceLike, resolve
-from .._tensor.device import device as Device
+from .._tensor.device import DeviceLike, device as Device, resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.loading import load
 from .._tensor.tensor import Tensor

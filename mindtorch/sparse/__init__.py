@@ -15,8 +15,18 @@ from ._build import (
 )
 from ._legacy import legacy_types
 from ._methods import attach
-from ._products import addmm, hspmm, log_softmax, mm, sampled_addmm, smm, softmax, spdiags, sspaddmm
-from ._products import sparse_sum as sum
+from ._products import (
+    addmm,
+    hspmm,
+    log_softmax,
+    mm,
+    sampled_addmm,
+    smm,
+    softmax,
+    sparse_sum as sum,
+    spdiags,
+    sspaddmm,
+)
 
 attach()
 globals().update(legacy_types())

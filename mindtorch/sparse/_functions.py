@@ -11,8 +11,7 @@ import mindtorch
 from .._autograd.node import Node
 from .._compat.refusals import without_kernel
 from .._dispatch.bind import can_cast
-from .._functional.queries import layout as Layout
-from .._functional.queries import sparse_coo, sparse_csc, sparse_csr, strided
+from .._functional.queries import layout as Layout, sparse_coo, sparse_csc, sparse_csr, strided
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor

@@ -11,8 +11,7 @@ from .._functional.creation import empty, full, sizes_of
 from .._functional.queries import memory_format as MemoryFormat
 from .._random.draws import rand, randint
 from .._tensor import dtype as dtypes
-from .._tensor.device import device as Device
-from .._tensor.device import resolve
+from .._tensor.device import device as Device, resolve
 from .._tensor.dtype import finfo, iinfo
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number

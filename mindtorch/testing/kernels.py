@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from .._backends.registry import registry
 from .._compat.signatures import takes_out
-from .._dispatch.plans import clear as forget_plans
-from .._dispatch.plans import references as reference_kernels
+from .._dispatch.plans import clear as forget_plans, references as reference_kernels
 from .._dispatch.programs import replays
 from .._tensor.loading import load as load_operators
 from ..ops.spec import Op

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import profiler as _torch
-from ..profiler import ProfilerAction, supported_activities
-from ..profiler import ProfilerActivity as _Activity
+from ..profiler import ProfilerAction, ProfilerActivity as _Activity, supported_activities
 
 __all__ = ["AiCMetrics", "ExportType", "HostSystem", "ProfilerAction", "ProfilerActivity",
            "ProfilerLevel", "profile", "schedule", "supported_activities",

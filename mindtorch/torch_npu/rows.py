@@ -11,8 +11,7 @@ from typing import Any
 
 import mindtorch
 
-from .._tensor.dtype import dtype as Dtype
-from .._tensor.dtype import float16, float32, int8, int32, int64
+from .._tensor.dtype import dtype as Dtype, float16, float32, int8, int32, int64
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.fields import Const

@@ -14,120 +14,45 @@ from typing import Any
 
 from ._pytree_nodes import (
     _BY_SERIALIZED_NAME as _BY_SERIALIZED_NAME,
-)
-from ._pytree_nodes import (
     BUILTIN_TYPES as BUILTIN_TYPES,
-)
-from ._pytree_nodes import (
     STANDARD_DICT_TYPES as STANDARD_DICT_TYPES,
-)
-from ._pytree_nodes import (
     SUPPORTED_NODES as SUPPORTED_NODES,
-)
-from ._pytree_nodes import (
     SUPPORTED_SERIALIZED_TYPES as SUPPORTED_SERIALIZED_TYPES,
-)
-from ._pytree_nodes import (
     Context as Context,
-)
-from ._pytree_nodes import (
     FlattenFunc as FlattenFunc,
-)
-from ._pytree_nodes import (
     GetAttrKey as GetAttrKey,
-)
-from ._pytree_nodes import IsLeaf, LeafTest
-from ._pytree_nodes import (
+    IsLeaf,
     KeyEntry as KeyEntry,
-)
-from ._pytree_nodes import (
     KeyPath as KeyPath,
-)
-from ._pytree_nodes import (
+    LeafTest,
     MappingKey as MappingKey,
-)
-from ._pytree_nodes import (
     NodeDef as NodeDef,
-)
-from ._pytree_nodes import (
     PyTree as PyTree,
-)
-from ._pytree_nodes import (
     SequenceKey as SequenceKey,
-)
-from ._pytree_nodes import (
     UnflattenFunc as UnflattenFunc,
-)
-from ._pytree_nodes import (
     _defaultdict_flatten as _defaultdict_flatten,
-)
-from ._pytree_nodes import (
     _defaultdict_unflatten as _defaultdict_unflatten,
-)
-from ._pytree_nodes import (
     _deque_flatten as _deque_flatten,
-)
-from ._pytree_nodes import (
     _deque_unflatten as _deque_unflatten,
-)
-from ._pytree_nodes import (
     _deregister_pytree_node as _deregister_pytree_node,
-)
-from ._pytree_nodes import (
     _dict_flatten as _dict_flatten,
-)
-from ._pytree_nodes import (
     _dict_flatten_with_keys as _dict_flatten_with_keys,
-)
-from ._pytree_nodes import (
     _dict_unflatten as _dict_unflatten,
-)
-from ._pytree_nodes import (
     _list_flatten as _list_flatten,
-)
-from ._pytree_nodes import (
     _list_flatten_with_keys as _list_flatten_with_keys,
-)
-from ._pytree_nodes import (
     _list_unflatten as _list_unflatten,
-)
-from ._pytree_nodes import (
     _namedtuple_flatten as _namedtuple_flatten,
-)
-from ._pytree_nodes import (
     _namedtuple_unflatten as _namedtuple_unflatten,
-)
-from ._pytree_nodes import (
     _ordereddict_flatten as _ordereddict_flatten,
-)
-from ._pytree_nodes import (
     _ordereddict_flatten_with_keys as _ordereddict_flatten_with_keys,
-)
-from ._pytree_nodes import (
     _ordereddict_unflatten as _ordereddict_unflatten,
-)
-from ._pytree_nodes import (
     _register_pytree_node as _register_pytree_node,
-)
-from ._pytree_nodes import (
     _tuple_flatten as _tuple_flatten,
-)
-from ._pytree_nodes import (
     _tuple_flatten_with_keys as _tuple_flatten_with_keys,
-)
-from ._pytree_nodes import (
     _tuple_unflatten as _tuple_unflatten,
-)
-from ._pytree_nodes import (
     is_constant_class as is_constant_class,
-)
-from ._pytree_nodes import (
     register_constant as register_constant,
-)
-from ._pytree_nodes import (
     register_dataclass as register_dataclass,
-)
-from ._pytree_nodes import (
     register_pytree_node as register_pytree_node,
 )
 

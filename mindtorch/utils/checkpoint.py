@@ -19,11 +19,7 @@ from .._tensor.tensor import Tensor
 from ._pytree import tree_leaves
 from ._selective import (
     CheckpointPolicy as CheckpointPolicy,
-)
-from ._selective import (
     SelectiveCheckpointContext as SelectiveCheckpointContext,
-)
-from ._selective import (
     create_selective_checkpoint_contexts as create_selective_checkpoint_contexts,
 )
 

@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 import aclnn_bindings
-from aclnn_bindings import ClosedHandleError, RuntimeStateError, ScalarSpec, StillUsedError
-from aclnn_bindings import TensorSpec as Spec
+from aclnn_bindings import (
+    ClosedHandleError,
+    RuntimeStateError,
+    ScalarSpec,
+    StillUsedError,
+    TensorSpec as Spec,
+)
 
 CLOSED = (ClosedHandleError, RuntimeStateError)
 ROUNDS = 12

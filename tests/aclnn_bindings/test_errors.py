@@ -6,8 +6,7 @@ import pytest
 
 from aclnn_bindings.interface import catalog
 from aclnn_bindings.interface.signature import Declarations
-from aclnn_bindings.runtime import remedies
-from aclnn_bindings.runtime import status as errors
+from aclnn_bindings.runtime import remedies, status as errors
 
 
 @pytest.fixture

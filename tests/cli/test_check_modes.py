@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 import pytest
 from mindtorch_npu import exits, main
-from mindtorch_npu.commands.check import options as opts
-from mindtorch_npu.commands.check import runner, unjudged
+from mindtorch_npu.commands.check import options as opts, runner, unjudged
 from mindtorch_npu.commands.check.command import check
 from mindtorch_npu.conformance.record.result import Result
 

@@ -33,8 +33,7 @@ import click
 
 import mindtorch as torch
 from mindtorch._autograd.grad_mode import LOCAL, MODES
-from mindtorch._tensor import locks as upper
-from mindtorch._tensor import subclass
+from mindtorch._tensor import locks as upper, subclass
 
 ROOT = str(Path(torch.__file__).resolve().parents[1])
 OURS = tuple(os.path.join(ROOT, name, "") for name in ("mindtorch", "aclnn_bindings", "cli"))

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from . import book, findings, runner, score, tree
-from . import bugs as bug_books
+from . import book, bugs as bug_books, findings, runner, score, tree
 from .hunt import Verdict
 from .judge import Judge
 from .sites import Mutant

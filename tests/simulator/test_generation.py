@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 import aclnn_bindings
-from aclnn_bindings.simulator.generation import catalog as catalogs
-from aclnn_bindings.simulator.generation import entries, rows, stubs
+from aclnn_bindings.simulator.generation import catalog as catalogs, entries, rows, stubs
 from aclnn_bindings.simulator.generation.headers import Headers
 
 CATALOG = catalogs.load(Path(aclnn_bindings.__file__).parent / "catalogs")

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import aclnn_bindings
-from aclnn_bindings.simulator.generation import catalog as catalogs
-from aclnn_bindings.simulator.generation import rows
+from aclnn_bindings.simulator.generation import catalog as catalogs, rows
 
 ROOT = Path(aclnn_bindings.__file__).parent
 KERNELS = ROOT / "simulator" / "src" / "ops"

@@ -8,8 +8,7 @@ import pytest
 from compiled import compiler, install
 
 import aclnn_bindings
-from aclnn_bindings.simulator.generation import catalog as catalogs
-from aclnn_bindings.simulator.generation import params, rows
+from aclnn_bindings.simulator.generation import catalog as catalogs, params, rows
 
 ROOT = Path(aclnn_bindings.__file__).parent
 SOURCES = ROOT / "simulator" / "src"

@@ -211,10 +211,7 @@ def datasets(device):
 
 
 def torchmetrics(device):
-    from torchmetrics import MetricCollection
-    from torchmetrics import classification as c
-    from torchmetrics import functional as f
-    from torchmetrics import regression as r
+    from torchmetrics import MetricCollection, classification as c, functional as f, regression as r
 
     scores = waves(40, 5).softmax(-1).to(device)
     labels = (torch.arange(40) * 7 % 5).to(device)

@@ -213,8 +213,7 @@ def loaders(device):
 
 def e3nn(device):
     import e3nn
-    from e3nn import nn as own
-    from e3nn import o3
+    from e3nn import nn as own, o3
 
     e3nn.set_optimization_defaults(jit_mode="eager")
     x = waves(5, 3).to(device)
@@ -303,8 +302,7 @@ def gpytorch(device):
 
 
 def torch_geometric(device):
-    from torch_geometric import data, utils
-    from torch_geometric import nn as own
+    from torch_geometric import data, nn as own, utils
 
     edges = torch.tensor([[0, 1, 2, 3, 4, 0, 2], [1, 2, 3, 4, 0, 2, 4]]).to(device)
     x, batch = waves(5, 4).to(device), torch.tensor([0, 0, 0, 1, 1]).to(device)

@@ -13,8 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import catalog as catalogs
-from . import entries, limits, params, rows, stubs, versions
+from . import catalog as catalogs, entries, limits, params, rows, stubs, versions
 from .headers import Headers
 from .text import write
 

@@ -12,8 +12,7 @@ from mindtorch.ops import OPS
 from ...conformance.cases.case import BENCH, Case
 from ...conformance.operators.find import subject
 from ...conformance.record.result import Result
-from ...recording.cases import MARK
-from ...recording.cases import subject as recorded
+from ...recording.cases import MARK, subject as recorded
 from .runner import Bench, BenchRequest
 from .statistics import SamplingLimits
 from .workloads import Workload, parse_shapes, shaped, small

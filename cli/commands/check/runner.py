@@ -29,8 +29,7 @@ from ...fleet.ray_pool import maker
 from ...plurals import plural
 from ...progress import waiting
 from ..report import UnwritableError, write_all
-from . import devices, progress, unjudged
-from . import text as check_text
+from . import devices, progress, text as check_text, unjudged
 from .case_files import described, row_operators, with_rows, write_results
 from .options import (
     NO_OUTPUT,

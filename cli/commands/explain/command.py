@@ -12,8 +12,7 @@ from typing import Final
 
 import click
 
-from aclnn_bindings.diagnose.explanation import Explanation
-from aclnn_bindings.diagnose.explanation import explain as explanation_of
+from aclnn_bindings.diagnose.explanation import Explanation, explain as explanation_of
 from aclnn_bindings.install import error_texts, search
 from aclnn_bindings.install.error_texts import ErrorText
 

@@ -9,15 +9,11 @@ from pathlib import Path
 
 import click
 
-from aclnn_bindings import ENVIRONMENT, Cause, Report, Request, causes
-from aclnn_bindings import probe as look
+from aclnn_bindings import ENVIRONMENT, Cause, Report, Request, causes, probe as look
 from aclnn_bindings.install.environment import concealed
 
 from ... import choices, exits, render
-from . import diff as probe_diff
-from . import document as probe_json
-from . import needs
-from . import text as probe_text
+from . import diff as probe_diff, document as probe_json, needs, text as probe_text
 
 SOURCE = choices.OldFile()
 FOLDER = click.Path(path_type=Path)

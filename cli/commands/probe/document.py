@@ -22,8 +22,7 @@ from aclnn_bindings import (
 )
 from aclnn_bindings.install import environment
 
-from . import operators as probe_ops
-from . import text as probe_text
+from . import operators as probe_ops, text as probe_text
 from .diff import InterfaceComparison
 
 SCHEMA: Final = "mindtorch-npu/probe/1"

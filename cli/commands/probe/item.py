@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aclnn_bindings import Report, Request, causes
-from aclnn_bindings import probe as look
+from aclnn_bindings import Report, Request, causes, probe as look
 from aclnn_bindings.install.environment import concealed
 
 from ...conformance.cases.case import PROBE, Case

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 import aclnn_bindings
-from aclnn_bindings import Request
-from aclnn_bindings import probe as look
+from aclnn_bindings import Request, probe as look
 from aclnn_bindings.diagnose.census import Status
 from aclnn_bindings.interface import atomic_write
 

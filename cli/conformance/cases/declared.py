@@ -11,8 +11,7 @@ import numpy as np
 from mindtorch.ops.samples import Arg, Sample
 
 from ...spec.declaration import Declaration
-from ...spec.design import design as covering
-from ...spec.design import plainest
+from ...spec.design import design as covering, plainest
 from ...spec.factors import plain
 from ...spec.gaps import alike
 from ...spec.row import ROWS

@@ -33,8 +33,7 @@ from ..cases.design import attribute_calls
 from ..cases.recipe import Recipe, Slot
 from ..cases.shapes import NotApplicableError
 from ..cases.spaces.along import PRODUCTS
-from ..run.reference import Golden
-from ..run.reference import golden as of_row
+from ..run.reference import Golden, golden as of_row
 from ..run.rows import TorchRow
 from ..run.subject import Law
 from ..run.tensors import dtype_of

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor.device import device as Device
-from ..._tensor.dtype import BOOL, FLOAT, INTEGER
-from ..._tensor.dtype import complex32 as COMPLEX32
-from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.dtype import BOOL, FLOAT, INTEGER, complex32 as COMPLEX32, dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.storage import Storage
 from ..._tensor.tensor import MOST_DIMS, Tensor, adopt, wrap

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..._compat.unsupported_dtypes import REFERENCES
-from ..._tensor.dtype import FLOAT, bfloat16, float16, float32, float64
-from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.dtype import FLOAT, bfloat16, dtype as Dtype, float16, float32, float64
 from ..._tensor.geometry import Geometry
 from ..._tensor.slots import fresh
 from ..._tensor.tensor import Tensor
@@ -35,8 +34,7 @@ from .kernel_selection import FASTER_FROM
 from .narrow_kernel_selection import FASTER_WITHOUT_WIDE_VECTORS
 
 try:
-    from ._kernels import ffi as ffi
-    from ._kernels import lib as lib
+    from ._kernels import ffi as ffi, lib as lib
 except ImportError:  # a tree that was not built
     ffi = lib = None
 

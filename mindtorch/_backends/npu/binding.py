@@ -11,8 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aclnn_bindings import BoundOp, MissingSymbolError, Param, ScalarSpec, TensorSpec
-from aclnn_bindings import Kind as Passed
+from aclnn_bindings import (
+    BoundOp,
+    Kind as Passed,
+    MissingSymbolError,
+    Param,
+    ScalarSpec,
+    TensorSpec,
+)
 from aclnn_bindings.install.products import dtypes_of
 
 from ..._tensor.device import device as Device
@@ -20,6 +26,8 @@ from ..._tensor.dtype import (
     INTEGER,
     SCALAR_DTYPES,
     bfloat16,
+    bool as bool_,
+    dtype as Dtype,
     float16,
     float32,
     int8,
@@ -28,8 +36,6 @@ from ..._tensor.dtype import (
     int64,
     uint8,
 )
-from ..._tensor.dtype import bool as bool_
-from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Number

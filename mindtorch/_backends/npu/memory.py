@@ -6,8 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from aclnn_bindings import address_of, ffi, lib, throw_on
-from aclnn_bindings import allocate as obtain
+from aclnn_bindings import address_of, allocate as obtain, ffi, lib, throw_on
 from aclnn_bindings.runtime.status import OutOfMemoryError as OutOfMemoryError
 
 from ..._tensor.geometry import Geometry

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._autograd.scope import StepScope
-from ..._tensor.device import DeviceLike, current_npu
-from ..._tensor.device import device as Device
+from ..._tensor.device import DeviceLike, current_npu, device as Device
 from .. import streams
 from . import runtime
 from .runtime import is_available as is_available
 
 if TYPE_CHECKING:
-    from aclnn_bindings import Event as _Event
-    from aclnn_bindings import Stream as _Stream
+    from aclnn_bindings import Event as _Event, Stream as _Stream
 
 
 def index_of(device: Device | str | int | None) -> int:

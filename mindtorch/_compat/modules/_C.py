@@ -28,8 +28,10 @@ from mindtorch.library.schema_text import parse_schema as parse_schema
 from mindtorch.nn.modules._conversion import _parse_to
 from mindtorch.ops.namespaces import Tag as Tag
 from mindtorch.ops.rows.matrix.decompositions import _LinAlgError as _LinAlgError
-from mindtorch.serialization._records import PyTorchFileReader as PyTorchFileReader
-from mindtorch.serialization._records import PyTorchFileWriter as PyTorchFileWriter
+from mindtorch.serialization._records import (
+    PyTorchFileReader as PyTorchFileReader,
+    PyTorchFileWriter as PyTorchFileWriter,
+)
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
            "Generator", "Size", "TensorBase", "_disabled_torch_function_impl", "device",

@@ -10,6 +10,7 @@ from mindtorch._dispatch.overrides import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
     TorchFunctionMode,
+    _get_current_function_mode_stack as _get_current_function_mode_stack,
     enable_reentrant_dispatch,
     get_default_nowrap_functions,
     handle_torch_function,
@@ -20,9 +21,6 @@ from mindtorch._dispatch.overrides import (
     is_tensor_method_or_property,
     resolve_name,
     wrap_torch_function,
-)
-from mindtorch._dispatch.overrides import (
-    _get_current_function_mode_stack as _get_current_function_mode_stack,
 )
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",

@@ -2,9 +2,7 @@
 
 from ..._functional.pickling import wrapper_from
 from ...serialization import add_safe_globals
-from ..device_mesh import DeviceMesh as DeviceMesh
-from ..device_mesh import init_device_mesh as init_device_mesh
-from ..device_mesh import mesh_of
+from ..device_mesh import DeviceMesh as DeviceMesh, init_device_mesh as init_device_mesh, mesh_of
 from ._api import DTensor, DTensorSpec, TensorMeta, distribute_tensor
 from ._filling import distribute_module, empty, full, ones, rand, randn, zeros
 from .placement_types import Partial, Placement, Replicate, Shard

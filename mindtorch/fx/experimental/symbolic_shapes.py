@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ...library.symbols import ConstraintViolationError as ConstraintViolationError
-from ...library.symbols import GuardOnDataDependentSymNode as GuardOnDataDependentSymNode
+from ...library.symbols import (
+    ConstraintViolationError as ConstraintViolationError,
+    GuardOnDataDependentSymNode as GuardOnDataDependentSymNode,
+)
 
 T = TypeVar("T")
 

@@ -1,7 +1,6 @@
 """Owns the names of torch.nn.modules: every layer, one module per family."""
 
-from . import module as module
-from . import utils as utils
+from . import module as module, utils as utils
 from .activation import *
 from .adaptive import *
 from .batchnorm import *

@@ -9,8 +9,7 @@ import mindtorch
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module

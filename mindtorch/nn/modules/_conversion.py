@@ -11,8 +11,7 @@ import mindtorch
 
 from ..._functional.conversion import refusal_of_to
 from ..._tensor.device import device as Device
-from ..._tensor.dtype import dtype as Dtype
-from ..._tensor.dtype import of_python
+from ..._tensor.dtype import dtype as Dtype, of_python
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Self
 from ..parameter import Parameter

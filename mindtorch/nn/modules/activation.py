@@ -12,8 +12,7 @@ from ..._compat.method_names import write_out, written_out
 from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..parameter import Parameter
 from ._attention import MultiheadAttention
 from .module import Module

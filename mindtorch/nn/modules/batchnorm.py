@@ -9,12 +9,10 @@ import mindtorch
 from ..._autograd.grad_mode import LOCAL
 from ..._autograd.layer import refuse_captured
 from ..._compat.method_names import written_out
-from ..._tensor.device import DeviceLike
-from ..._tensor.device import device as Device
+from ..._tensor.device import DeviceLike, device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..parameter import Parameter
 from .module import Module
 

@@ -12,8 +12,7 @@ from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from ...ops.sizes import _ntuple, _reverse_repeat_tuple
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..parameter import Parameter
 from .module import Module
 

@@ -8,8 +8,10 @@ from ..._compat.method_names import written_out
 from ..._tensor.tensor import Tensor
 from ...ops.sizes import _ntuple
 from .. import functional as F
-from .fractional import FractionalMaxPool2d as FractionalMaxPool2d
-from .fractional import FractionalMaxPool3d as FractionalMaxPool3d
+from .fractional import (
+    FractionalMaxPool2d as FractionalMaxPool2d,
+    FractionalMaxPool3d as FractionalMaxPool3d,
+)
 from .module import Module
 
 __all__ = [

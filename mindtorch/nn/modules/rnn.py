@@ -14,12 +14,10 @@ import mindtorch
 
 from ..._autograd.grad_mode import LOCAL
 from ..._compat.warn_once import warn_once
-from ..._tensor.device import DeviceLike
-from ..._tensor.device import device as Device
+from ..._tensor.device import DeviceLike, device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from ._recurrence import CELLS, State, over_packed, over_time

@@ -5,13 +5,11 @@ from __future__ import annotations
 import mindtorch
 
 from ..._compat.method_names import written_out
-from ..._tensor.device import DeviceLike
-from ..._tensor.device import device as Device
+from ..._tensor.device import DeviceLike, device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Self
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..parameter import Parameter
 from .module import Module
 

@@ -10,12 +10,10 @@ from typing import Any
 import mindtorch
 
 from ..._compat.method_names import written_out
-from ..._tensor.device import DeviceLike
-from ..._tensor.device import device as Device
+from ..._tensor.device import DeviceLike, device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ._attention import MultiheadAttention
 from .activation import GELU, ReLU
 from .container import ModuleList

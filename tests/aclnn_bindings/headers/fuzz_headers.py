@@ -11,8 +11,10 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["aclnn_bindings"]):
-    from aclnn_bindings.interface.headers import parse_text
-    from aclnn_bindings.interface.headers import tree as _tree  # instrumented now, not at first use
+    from aclnn_bindings.interface.headers import (
+        parse_text,
+        tree as _tree,  # instrumented now, not at first use
+    )
 
 assert _tree.build
 

@@ -5,8 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from aclnn_bindings.interface.headers import parse_text, parse_tree
 from aclnn_bindings.interface.signature import Declarations

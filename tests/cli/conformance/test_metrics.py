@@ -1,8 +1,7 @@
 """Errors as numbers: ULP at every magnitude, NaN and infinity, complex parts, the worst element."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from mindtorch_npu.judge.formats import FORMATS
 from mindtorch_npu.judge.metrics import BUCKETS, measure
 from mindtorch_npu.judge.precision import rounded, spacing

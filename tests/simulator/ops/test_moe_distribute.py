@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from numpy_harness import Ops, Out
-from numpy_harness import bfloat16 as BF16
+from numpy_harness import Ops, Out, bfloat16 as BF16
 from products import on
 from rank_harness import Ranks
 

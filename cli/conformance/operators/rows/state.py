@@ -7,8 +7,7 @@ import numpy as np
 from ....judge.precision import Array
 from ....spec import *
 from ..row import unspecified
-from .pointwise import COMPARED, ramp
-from .pointwise import compared as likened
+from .pointwise import COMPARED, compared as likened, ramp
 
 
 @spec("aclnnPrecisionCompare",

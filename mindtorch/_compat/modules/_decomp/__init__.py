@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, MutableMapping
 
-from mindtorch.fx import backward_rules as _backward_rules  # noqa: F401 - which fills the tables
-from mindtorch.fx import core_rules as _core_rules  # noqa: F401 - the same
+from mindtorch.fx import (
+    backward_rules as _backward_rules,  # noqa: F401 - which fills the tables
+    core_rules as _core_rules,  # noqa: F401 - the same
+)
 from mindtorch.fx.decompositions import COMPOSITE, CORE, OTHER, Rule, chosen_from, table_of
 from mindtorch.ops.namespaces import OpOverload, OpOverloadPacket
 

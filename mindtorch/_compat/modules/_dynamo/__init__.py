@@ -20,11 +20,10 @@ from .decorators import (
     mark_dynamic,
     mark_static,
     mark_static_address,
+    mark_unbacked as mark_unbacked,
     maybe_mark_dynamic,
 )  # fmt: skip
-from .decorators import mark_unbacked as mark_unbacked
-from .eval_frame import OptimizedModule
-from .eval_frame import is_dynamo_supported as is_dynamo_supported
+from .eval_frame import OptimizedModule, is_dynamo_supported as is_dynamo_supported
 from .explanation import explain
 from .whole_graphs import export
 

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.nn.modules.module import Module
 
-from ..compiler import allow_in_graph as allow_in_graph
-from ..compiler import assume_constant_result as assume_constant_result
-from ..compiler import disable as disable
-from ..compiler import substitute_in_graph as substitute_in_graph
+from ..compiler import (
+    allow_in_graph as allow_in_graph,
+    assume_constant_result as assume_constant_result,
+    disable as disable,
+    substitute_in_graph as substitute_in_graph,
+)
 
 Dims = int | list[int] | tuple[int, ...]
 

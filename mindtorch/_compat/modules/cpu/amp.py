@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from mindtorch._tensor.dtype import bfloat16, dtype
-from mindtorch.amp import GradScaler as _GradScaler
-from mindtorch.amp import _warn_of_alias
-from mindtorch.amp import autocast as _autocast
+from mindtorch.amp import GradScaler as _GradScaler, _warn_of_alias, autocast as _autocast
 
 __path__: list[str] = []  # what is below is in absent_modules.py
 __all__ = ["GradScaler", "autocast"]

@@ -9,9 +9,7 @@ from typing import Any
 
 import mindtorch.amp as _amp
 from mindtorch._tensor import dtype as _dtype
-from mindtorch.amp import GradScaler as _GradScaler
-from mindtorch.amp import _warn_of_alias
-from mindtorch.amp import autocast as _autocast
+from mindtorch.amp import GradScaler as _GradScaler, _warn_of_alias, autocast as _autocast
 
 
 class autocast(_autocast):  # noqa: N801 - torch's name

@@ -11,8 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from types import FunctionType, UnionType
-from typing import Any, TypeVar
-from typing import Final as Final
+from typing import Any, Final as Final, TypeVar
 
 import mindtorch
 from mindtorch._compat.refusals import refused
@@ -41,8 +40,13 @@ from .script_module import (
     wrapped,
 )
 from .sizes import TracerWarning
-from .tracing_checks import TracingCheckError as TracingCheckError
-from .tracing_checks import check_again, check_result, copied, kind_of_result
+from .tracing_checks import (
+    TracingCheckError as TracingCheckError,
+    check_again,
+    check_result,
+    copied,
+    kind_of_result,
+)
 
 __all__ = ["Attribute", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
            "TopLevelTracedModule", "TracedModule", "TracerWarning"]  # fmt: skip

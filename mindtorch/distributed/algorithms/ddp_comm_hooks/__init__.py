@@ -5,11 +5,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import debugging_hooks as debugging
-from . import default_hooks as default
-from . import optimizer_overlap_hooks as optimizer_overlap  # noqa: F401 - torch's name
-from . import powerSGD_hook as powerSGD
-from . import quantization_hooks as quantization
+from . import (
+    debugging_hooks as debugging,
+    default_hooks as default,
+    optimizer_overlap_hooks as optimizer_overlap,  # noqa: F401 - torch's name
+    powerSGD_hook as powerSGD,
+    quantization_hooks as quantization,
+)
 
 __all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
 

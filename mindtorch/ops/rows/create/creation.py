@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import ceil, isfinite
 
-from ...._tensor.device import DeviceLike, resolve
-from ...._tensor.device import device as Device
+from ...._tensor.device import DeviceLike, device as Device, resolve
 from ...._tensor.geometry import contiguous, geometry
 from ...limits import converted, fits
 from ...words import *

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...._tensor.device import device as Device
-from ...._tensor.device import resolve
+from ...._tensor.device import device as Device, resolve
 from ...._tensor.geometry import contiguous
 from ...rules import opmath
 from ...words import *

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from math import pi
 
-from ...._tensor.device import CPU
-from ...._tensor.device import device as Device
+from ...._tensor.device import CPU, device as Device
 from ...rules import c_name
 from ...words import *
 

@@ -275,8 +275,7 @@ def block_diag(tensors: Sequence[Tensor]) -> Tensor:
 )
 def combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of `r` elements of a vector, `[count, r]`, in the order of their places."""
-    from itertools import combinations as choose
-    from itertools import combinations_with_replacement as repeat
+    from itertools import combinations as choose, combinations_with_replacement as repeat
 
     if self.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")

@@ -8,8 +8,7 @@ from ...._compat.unsupported_dtypes import Refusal
 from ...complex_parts import is_real
 from ...rules import BITS, REAL, Pointwise, pointwise, refuse_meta, result_type
 from ...samples import FLOATS, INTS, binary
-from ...spec import aten as aten
-from ...spec import scalar
+from ...spec import aten as aten, scalar
 from ...words import *
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...._compat.unsupported_dtypes import Refusal, kernel
 from ...._compat.warn_once import warn
-from ...._tensor.dtype import FLOAT, INTEGER, uint8
-from ...._tensor.dtype import bool as bool_
+from ...._tensor.dtype import FLOAT, INTEGER, bool as bool_, uint8
 from ...choice import choose
 from ...complex_parts import is_real
 from ...limits import converted, in_dtype

@@ -9,8 +9,7 @@ from ...._compat.unsupported_dtypes import Refusal
 from ...._compat.warn_once import warn
 from ...complex_parts import below_double, is_real
 from ...rules import REAL, reduced, reduction, refuse_dtype, wrap_dims
-from ...samples import FLOATS
-from ...samples import reduction as reduction_samples
+from ...samples import FLOATS, reduction as reduction_samples
 from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
 from .sums import axes, grow, sum_cpu

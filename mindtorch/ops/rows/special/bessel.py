@@ -10,8 +10,7 @@ from math import isfinite, pi
 
 from ...samples import unary
 from ...words import *
-from .functions import Integrand, _floating, by_scipy, integral
-from .functions import unary as row
+from .functions import Integrand, _floating, by_scipy, integral, unary as row
 
 FAR = 30.0
 AIRY_AT_0, AIRY_SLOPE_AT_0 = 0.355028053887817239, 0.258819403792806798  # DLMF 9.2.3, 9.2.4

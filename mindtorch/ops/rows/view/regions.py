@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...samples import Arg, calls
-from ...samples import views as view_samples
+from ...samples import Arg, calls, views as view_samples
 from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
 

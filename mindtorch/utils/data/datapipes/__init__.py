@@ -1,4 +1,3 @@
 """Owns torch.utils.data.datapipes: datasets put together of steps, read by a DataLoader."""
 
-from . import iter as iter
-from . import map as map
+from . import iter as iter, map as map

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .....spec import *
-from .....spec import group as group_
-from .....spec import heads as heads_
+from .....spec import group as group_, heads as heads_
 from .._words import *
 
 _RULE: Final = Rule("gradient", "Yang et al.: Gated Delta Networks, 2024; op-plugin document "

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from .....spec import *
-from .....spec import causal as causal_mask
-from .....spec import heads as heads_
+from .....spec import causal as causal_mask, heads as heads_
 from .._saved import arguments, known, saved
 from .._words import *
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from .....spec import *
-from .....spec import causal as causal_mask
-from .....spec import heads as heads_
+from .....spec import causal as causal_mask, heads as heads_
 from .._saved import arguments, known, saved
 from .._words import *
 from .flash import LARGEST, attend, starts_of, unseen, unseen_rows

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .....spec import *
-from .....spec import causal as causal_mask
-from .....spec import heads as heads_
+from .....spec import causal as causal_mask, heads as heads_
 from .....spec.domains import evaluate
 from .._words import *
 from .flash import back, by_heads

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .....spec import *
-from .....spec import batch as batch_
-from .....spec import heads as heads_
+from .....spec import batch as batch_, heads as heads_
 from .._words import *
 
 _RING: Final = Rule("gradient", "Liu, Zaharia, Abbeel: Ring Attention with Blockwise Transformers, "

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .....spec import *
-from .....spec import batch as batch_
-from .....spec import heads as heads_
+from .....spec import batch as batch_, heads as heads_
 from .._quantizers import real_scales, words
 from .._words import *
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .....spec import *
-from .....spec import contents
-from .....spec import rows as rows_
+from .....spec import contents, rows as rows_
 from .....spec.declaration import Pin
 from ...placing import TILES
 from .._ignored import SPEED

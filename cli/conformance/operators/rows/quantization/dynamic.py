@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .....spec import *
-from .....spec import group as group_
-from .....spec import rows as rows_
+from .....spec import group as group_, rows as rows_
 from .._quantizers import _dropped, dynamic
 from .._words import *
 

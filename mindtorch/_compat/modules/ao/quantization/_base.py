@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import mindtorch as torch
 from mindtorch import Tensor
 from mindtorch._tensor.dtype import float8_e4m3fn, float8_e5m2, uint16
-from mindtorch.nn import Module
-from mindtorch.nn import factory_kwargs as checked
+from mindtorch.nn import Module, factory_kwargs as checked
 
 from .utils import (
     calculate_qmin_qmax,

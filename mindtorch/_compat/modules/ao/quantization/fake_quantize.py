@@ -9,8 +9,7 @@ import mindtorch as torch
 from mindtorch import Tensor
 from mindtorch.nn import Module
 
-from ._base import FakeQuantizeBase
-from ._base import _PartialWrapper as _PartialWrapper
+from ._base import FakeQuantizeBase, _PartialWrapper as _PartialWrapper
 from .observer import (
     FixedQParamsObserver,
     HistogramObserver,

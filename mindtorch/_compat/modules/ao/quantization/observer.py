@@ -10,20 +10,15 @@ import mindtorch as torch
 from mindtorch import Tensor
 from mindtorch._compat.method_names import written_out
 from mindtorch._compat.refusals import refusals
-from mindtorch.nn import Module
-from mindtorch.nn import factory_kwargs as checked
+from mindtorch.nn import Module, factory_kwargs as checked
 
 from ._base import (
     _EPS,
     ObserverBase,
     UniformQuantizationObserverBase,
-    is_activation_post_process,
-)
-from ._base import (
     _PartialWrapper as _PartialWrapper,
-)
-from ._base import (
     _with_args as _with_args,
+    is_activation_post_process,
 )
 from ._histogram import HistogramObserver
 from .utils import (

@@ -8,11 +8,8 @@ from mindtorch import nn
 from mindtorch._compat.refusals import refusals, refused
 from mindtorch.nn.utils.parametrize import type_before_parametrizations
 
-from ..nn import intrinsic as nni
-from ..nn import qat as nnqat
-from ..nn import quantized as nnq
-from ..nn.intrinsic import qat as nniqat
-from ..nn.intrinsic import quantized as nniq
+from ..nn import intrinsic as nni, qat as nnqat, quantized as nnq
+from ..nn.intrinsic import qat as nniqat, quantized as nniq
 from ..nn.quantized import dynamic as nnqd
 from .fake_quantize import (
     default_fixed_qparams_range_0to1_fake_quant,

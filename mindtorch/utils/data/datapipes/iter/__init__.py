@@ -10,8 +10,7 @@ from typing import Any
 
 from ....._compat.refusals import refusals
 from ...dataloader import default_collate
-from ...sampler import Sampler as _Sampler
-from ...sampler import SequentialSampler
+from ...sampler import Sampler as _Sampler, SequentialSampler
 from ..datapipe import DataChunk, IterDataPipe, Shuffled, functional_datapipe, length_of
 from ..utils.common import validate_input_col
 from ._functions import check_picklable

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import mindtorch as torch
 from mindtorch import Tensor, nn
-from mindtorch.nn import functional as F
-from mindtorch.nn import init
+from mindtorch.nn import functional as F, init
 from mindtorch.nn.utils.fusion import fuse_conv_bn_weights
 
 from ....qat.modules.conv import Conv1d, Conv2d, Conv3d

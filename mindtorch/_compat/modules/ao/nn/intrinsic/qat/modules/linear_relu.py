@@ -8,8 +8,7 @@ from mindtorch import Tensor, nn
 from mindtorch.nn import functional as F
 
 from ....qat.modules.linear import Linear
-from ...modules.fused import LinearReLU as _FloatLinearReLU
-from ...modules.fused import _FusedModule
+from ...modules.fused import LinearReLU as _FloatLinearReLU, _FusedModule
 
 
 class LinearReLU(Linear, _FusedModule):
