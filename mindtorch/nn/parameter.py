@@ -125,7 +125,7 @@ class UninitializedTensorMixin:
         """Becomes an uninitialised tensor of `shape`, in place."""
         this: Any = self
         this.data = mindtorch.empty(
-            tuple(shape), device=device or this.data.device, dtype=dtype or this.data.dtype
+            shape, device=device or this.data.device, dtype=dtype or this.data.dtype
         )
         this.__class__ = self.cls_to_become
 

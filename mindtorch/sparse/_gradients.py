@@ -26,7 +26,7 @@ def embedding_sparse_backward(
             "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
         )
     size = self.shape[-1]
-    where, rows = indices.reshape(-1), self.reshape(-1, size)
+    where, rows = indices.reshape(-1), self.reshape(indices.numel(), size)
     if padding_idx != -1:
         rows_left = (where != padding_idx).nonzero().reshape(-1)
         where, rows = where.index_select(0, rows_left), rows.index_select(0, rows_left)

@@ -3,5 +3,6 @@
 from . import _utils as _utils
 from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor
+from ._filecheck import FileCheck as FileCheck
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]

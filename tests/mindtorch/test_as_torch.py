@@ -1,10 +1,13 @@
 """`import torch` finds mindtorch: in one process by as_torch, in a program by `exec`."""
 
+import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
+import textwrap
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,37 @@ print(json.dumps([str(type(most)), isinstance(most, torch.return_types.max),
                   pickle.loads(pickle.dumps(most)).indices.tolist()]))
 """
     assert run(code)[0] == ["<class 'torch.return_types.max'>", True, [0, 1]]
+
+
+PLACED = """
+nn.init.kaiming_uniform_ nn.functional.relu nn.utils.clip_grad_norm_ vmap func.jacrev
+nn.utils.rnn.pad_sequence nn.utils.prune.l1_unstructured nn.utils.parametrize.cached
+nn.utils.parametrizations.spectral_norm autograd.grad autograd.functional.jacobian
+utils.checkpoint.checkpoint manual_seed set_printoptions set_default_dtype is_tensor is_storage
+serialization.add_safe_globals masked.amax nested.as_nested_tensor library.custom_op
+fx.symbolic_trace overrides.get_ignored_functions jit.annotate hub.load
+distributed.all_reduce distributed.new_group amp.autocast utils.data.default_collate
+quantize_per_tensor from_dlpack lobpcg sparse_coo_tensor ao.quantization.prepare
+backends.cuda.sdp_kernel compiler.disable export.dims
+"""
+
+
+def test_functions_say_where_torch_has_them():
+    pytest.importorskip("torch", reason="torch is the oracle")
+
+    def place(name):
+        module, _, function = name.rpartition(".")
+        return getattr(import_module(f"torch.{module}".rstrip(".")), function).__module__
+
+    code = f"""
+import mindtorch.as_torch, json
+from importlib import import_module
+{textwrap.dedent(inspect.getsource(place))}
+print(json.dumps([place(name) for name in {PLACED.split()}]))
+"""
+    names = PLACED.split()
+    expected = {name: place(name) for name in names}
+    assert dict(zip(names, run(code)[0], strict=True)) == expected
 
 
 def test_absent_names_say_who_asked_and_what_is_near():

@@ -1,5 +1,7 @@
 """Small answers that programs print: strides of dims of one element, probabilities, names."""
 
+import gc
+import weakref
 from importlib import import_module
 
 import pytest
@@ -183,3 +185,55 @@ def layers_at_their_edges(lib):
 @pytest.mark.parametrize("story", [storages_without_memory, small_answers, layers_at_their_edges])
 def test_small_things_answer_as_torchs(story):
     assert str(list(story(mindtorch))) == str(list(story(torch)))
+
+
+def wrong_bags(lib):
+    """What a wrong index says: bags that a library sums have words of their own."""
+    for dtype in (lib.float32, lib.float64):
+        table = lib.ones(3, 2, dtype=dtype)
+        for options in ({}, {"mode": "sum"}, {"mode": "max"}, {"padding_idx": 0}):
+            with pytest.raises(RuntimeError) as error:
+                lib.nn.functional.embedding_bag(
+                    lib.tensor([0, 3]), table, lib.tensor([0]), **options
+                )
+            yield str(error.value)
+
+
+def small_modules(lib):
+    table = lib.nn.Embedding(0, 0, sparse=True)
+    table(lib.tensor([], dtype=lib.int64)).sum().backward()
+    yield str(table.weight.grad)
+    unknown = lib.nn.parameter.UninitializedParameter()
+    unknown.materialize(3)
+    yield unknown.shape
+    rows, signs = lib.ones(2, 2), lib.ones(2)
+    yield lib.margin_ranking_loss(rows, rows + 1, signs).tolist()
+    pad = lib.nn.utils.rnn.pack_padded_sequence
+    packed = pad(lib.ones(3, 2, 1), [3, 2])
+    for call in (packed.cpu, lambda: packed.cpu("cpu"), lambda: packed.cpu(device="cpu")):
+        yield call() is packed
+    yield packed.cpu(dtype=lib.float64).data.dtype, packed.cpu(lib.int8).data.dtype
+    for shape in ((0, 0), (1, 1, 1, 1)):
+        with pytest.raises(RuntimeError) as error:
+            pad(lib.ones(shape), lib.ones(shape))
+        yield str(error.value)
+
+
+@pytest.mark.parametrize("story", [wrong_bags, small_modules])
+def test_small_modules_answer_as_torch_does(story):
+    assert str(list(story(mindtorch))).replace("mindtorch", "torch") == str(list(story(torch)))
+
+
+@pytest.mark.parametrize("kind", ["LambdaLR", "StepLR", "CyclicLR", "ReduceLROnPlateau"])
+def test_an_optimizer_with_a_scheduler_is_freed_at_once(kind):
+    optim = mindtorch.optim
+    options = {"LambdaLR": (lambda epoch: 1.0,), "StepLR": (1,), "CyclicLR": (0.1, 0.2)}
+    optimizer = optim.SGD(mindtorch.nn.Linear(1, 1).parameters(), lr=0.1, momentum=0.9)
+    scheduler = getattr(optim.lr_scheduler, kind)(optimizer, *options.get(kind, ()))
+    gc.disable()
+    try:
+        reference = weakref.ref(optimizer)
+        del scheduler, optimizer
+        assert reference() is None
+    finally:
+        gc.enable()

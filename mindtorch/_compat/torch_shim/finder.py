@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...ops.namespaces import STANDING_IN
@@ -105,6 +105,7 @@ def _public(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
         def load(module: ModuleType) -> None:
             run(module)
             serve(module)
+            _adopt_all(module.__dict__)  # what came after another module served this one
 
         vars(spec.loader)["exec_module"] = load
     return spec
@@ -163,19 +164,22 @@ def _is_door(module: ModuleType) -> bool:
 def serve(module: ModuleType) -> None:
     """Let a module of ours answer as torch's: absent names are explained, classes are torch's."""
     scope = module.__dict__
-    if "_served" in scope:
-        return
-    scope["_served"] = True
-    ours = module.__spec__.name if module.__spec__ is not None else module.__name__
-    public_name = "torch" + ours.removeprefix("mindtorch")
-    scope["__getattr__"] = _answering(module, ours, public_name, scope.get("__getattr__"))
+    if "_served" not in scope:
+        scope["_served"] = True
+        ours = module.__spec__.name if module.__spec__ is not None else module.__name__
+        public_name = "torch" + ours.removeprefix("mindtorch")
+        scope["__getattr__"] = _answering(module, ours, public_name, scope.get("__getattr__"))
+        _adopt_all(scope)
+
+
+def _adopt_all(scope: dict[str, Any]) -> None:
     for value in list(scope.values()):
         _adopt(value)
 
 
 def _adopt(value: Any) -> Any:
     """What a served module gives out, as torch's: a class, or a public module below it."""
-    if isinstance(value, type):
+    if isinstance(value, type | FunctionType):
         return _move(value)
     public = isinstance(value, ModuleType) and "._" not in value.__name__
     if public and value.__name__.startswith("mindtorch."):
@@ -203,27 +207,53 @@ def _answering(
     return __getattr__
 
 
-# Where torch's classes say that they are, if not where ours are.
+# Where torch's classes and functions say that they are, if not where ours are.
 _TOP = ("Tensor", "dtype", "device", "Size", "Generator", "finfo", "iinfo", "memory_format",
         "layout")  # fmt: skip
+_HOMES_OF_TORCH = {
+    "": "_autograd.grad_mode _compat.checks _compat.warn_once _functional.queries"
+    " _functional.settings _quantized _tensor.device _tensor.dtype amp.switches sparse._build",
+    "_linalg_utils": "_compat.legacy",
+    "_lobpcg": "_functional.lobpcg",
+    "_ops": "ops.namespaces",
+    "_tensor_str": "_functional.printing",
+    "autograd": "_autograd.surface",
+    "autograd.function": "_autograd.function",
+    "autograd.functional": "_autograd.functional",
+    "autograd.graph": "_autograd.graph",
+    "autograd.profiler_util": "profiler._events",
+    "distributed": "distributed._mesh distributed._store",
+    "distributed.distributed_c10d": "distributed distributed._calls distributed._coalesced"
+    " distributed._points distributed._subgroups",
+    "func": "func.batches func.derivatives func.functions func.jacobians func.rearrangement",
+    "fx._symbolic_trace": "fx.tracer",
+    "jit._script": "jit.script_module",
+    "library": "library.custom library.registration",
+    "masked._ops": "masked.normalizations masked.reductions",
+    "nested": "nested._build",
+    "overrides": "_dispatch.overridable _dispatch.overrides",
+    "random": "_random.generator",
+    "serialization": "serialization._locations serialization._options",
+    "utils._python_dispatch": "_dispatch.dispatch_modes",
+    "utils.checkpoint": "utils._selective",
+    "utils.data._utils.collate": "utils.data._collate",
+    "utils.data._utils.worker": "utils.data._worker",
+    "utils.dlpack": "_functional.dlpack",
+}
 _PLACES = {
-    "mindtorch._autograd.function": "torch.autograd.function",
-    "mindtorch._autograd.graph": "torch.autograd.graph",
-    "mindtorch._dispatch.dispatch_modes": "torch.utils._python_dispatch",
-    "mindtorch._dispatch.overrides": "torch.overrides",
-    "mindtorch.distributed._store": "torch.distributed",
-    "mindtorch.ops.namespaces": "torch._ops",
-    "mindtorch.profiler._events": "torch.autograd.profiler_util",
+    f"mindtorch.{home}": f"torch.{place}".rstrip(".")
+    for place, homes in _HOMES_OF_TORCH.items()
+    for home in homes.split()
 }
 
 
-def _move(cls: type) -> type:
-    home = getattr(cls, "__module__", "")
+def _move(value: type | FunctionType) -> type | FunctionType:
+    home = getattr(value, "__module__", None) or ""
     if home.startswith("mindtorch"):
-        name = "torch" if cls.__name__ in _TOP else home.replace("mindtorch", "torch", 1)
-        cls.__module__ = _PLACES.get(home, name)
+        name = "torch" if value.__name__ in _TOP else home.replace("mindtorch", "torch", 1)
+        value.__module__ = _PLACES.get(home, name)
         # typing.get_type_hints and pickle look the module up by this name.
         if name not in sys.modules and home in sys.modules:
             sys.modules[name] = sys.modules[home]
             serve(sys.modules[home])
-    return cls
+    return value

@@ -67,9 +67,11 @@ class PackedSequence(PackedSequence_):
         """Moves to a CUDA device."""
         return self.to(*args, device="cuda", **kwargs)
 
-    def cpu(self) -> PackedSequence:
-        """Moves to the CPU."""
-        return self.to("cpu")
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Moves to the CPU, and casts by the other arguments of `to`."""
+        if isinstance(next(iter(args), None), str | mindtorch.device):
+            args = args[1:]
+        return self.to(*args, **(kwargs | {"device": "cpu"}))
 
     @property
     def is_cuda(self) -> bool:
@@ -116,10 +118,10 @@ def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
     """Packs `[T, N, *]` (`[N, T, *]` with batch_first) by the true length of each sequence."""
-    if isinstance(lengths, Tensor) and lengths.dim() != 1:
+    if isinstance(lengths, Tensor) and lengths.dim() != 1 and input.numel():
         raise RuntimeError(
             f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D"
-            f" {lengths.device} {lengths.dtype.legacy} tensor"
+            f" {lengths.device} Long tensor"
         )
     sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     if not isinstance(input, Tensor):

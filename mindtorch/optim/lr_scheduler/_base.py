@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import types
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -183,12 +183,16 @@ def _track_steps(optimizer: Any) -> None:
     wrong order of calls can be warned of."""
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
-    original = optimizer.step.__func__
+    original, holder = (
+        optimizer.step.__func__,
+        weakref.ref(optimizer),
+    )  # no cycle: it is freed at once
 
     @functools.wraps(original)
-    def tracked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._opt_called = True
-        return original(self, *args, **kwargs)
+    def tracked(*args: Any, **kwargs: Any) -> Any:
+        stepping: Any = holder()
+        stepping._opt_called = True
+        return original(stepping, *args, **kwargs)
 
     tracked.__dict__["_wrapped_by_lr_sched"] = True
-    optimizer.step = types.MethodType(tracked, optimizer)
+    optimizer.step = tracked

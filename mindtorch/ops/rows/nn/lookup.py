@@ -216,8 +216,9 @@ def embedding_bag(
     else:
         flat, bags, count = _bags(input, offsets, include_last_offset)
     _refuse_dtypes(flat, weight)
+    by_library = mode != "max" and padding_idx is None and weight.dtype in _OF_THE_LIBRARY
     if not on_cpu:
-        _refuse_outside(flat, rows_of, mode)
+        _refuse_outside(flat, rows_of, by_library)
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have the same type as tensor for argument"
@@ -228,7 +229,7 @@ def embedding_bag(
         rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     except IndexError:
         if on_cpu:
-            _refuse_outside(flat, rows_of, mode)
+            _refuse_outside(flat, rows_of, by_library)
         raise
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
@@ -257,7 +258,11 @@ def _refuse_dtypes(flat: Tensor, weight: Tensor) -> None:
         )
 
 
-def _refuse_outside(flat: Tensor, count: int, mode: str) -> None:
+# Dtypes whose sums and means torch leaves to a library, which words a wrong index otherwise.
+_OF_THE_LIBRARY = (dt.float32, dt.float16, dt.bfloat16)
+
+
+def _refuse_outside(flat: Tensor, count: int, by_library: bool) -> None:
     """RuntimeError in torch's words for the first index of no row, where the host knows it."""
     unrepeatable()
     known = host_values(flat)
@@ -267,7 +272,7 @@ def _refuse_outside(flat: Tensor, count: int, mode: str) -> None:
     if values.min() >= 0 and values.max() < count:
         return
     at, value = next((i, v) for i, v in enumerate(values.tolist()) if not 0 <= v < count)
-    if mode == "max":
+    if not by_library:
         raise RuntimeError(
             f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
         )

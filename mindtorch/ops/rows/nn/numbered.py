@@ -24,9 +24,14 @@ def _layer(name: str) -> Callable[..., Tensor]:
 
 
 def _loss(name: str, schema: str, *samples: Any, lead: int = 2, **fields: Any) -> None:
-    """A loss whose last argument but keywords is the number of its reduction."""
+    """A loss whose last argument but keywords is the number of its reduction.
+
+    The first arguments, `lead` of them, are tensors that broadcast.
+    """
 
     def run(*args: Any, reduction: int = 0, **options: Any) -> Tensor:
+        if len({a.dim() for a in args}) > 1:
+            args = tuple(aten.broadcast_tensors(*args))
         return _layer(name)(*args, reduction=_word(reduction), **options)
 
     names = [part.split()[-1].partition("=")[0] for part in schema.split(", ")]
