@@ -23,14 +23,16 @@ def _layer(name: str) -> Callable[..., Tensor]:
     return layer
 
 
-def _loss(name: str, schema: str, *samples: Any, lead: int = 2, **fields: Any) -> None:
+def _loss(
+    name: str, schema: str, *samples: Any, lead: int = 2, broadcast: bool = False, **fields: Any
+) -> None:
     """A loss whose last argument but keywords is the number of its reduction.
 
-    The first arguments, `lead` of them, are tensors that broadcast.
+    The first arguments, `lead` of them, are tensors, which `broadcast` if that is said.
     """
 
     def run(*args: Any, reduction: int = 0, **options: Any) -> Tensor:
-        if len({a.dim() for a in args}) > 1:
+        if broadcast:
             args = tuple(aten.broadcast_tensors(*args))
         return _layer(name)(*args, reduction=_word(reduction), **options)
 
@@ -73,7 +75,7 @@ _loss(
 _loss(
     "margin_ranking_loss",
     "Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0",
-    (Arg((3,)), Arg((3,), low=0.5), SIGNS), lead=3,
+    (Arg((3,)), Arg((3,), low=0.5), SIGNS), lead=3, broadcast=True,
 )  # fmt: skip
 _loss(
     "poisson_nll_loss",
