@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from itertools import chain
 from types import FunctionType, MethodDescriptorType, MethodWrapperType
@@ -482,6 +482,18 @@ class DisableTorchFunction(StepScope):
             yield
         finally:
             LOCAL.functions, SUBCLASS.off = before, off
+
+
+@contextmanager
+def alone(mode: TorchFunctionMode) -> Iterator[None]:
+    """Inside, one mode sees all calls of functions, those without its tensors too."""
+    before, LOCAL.functions = LOCAL.functions, (mode,)
+    MODES.active += 1
+    try:
+        yield
+    finally:
+        MODES.active -= 1
+        LOCAL.functions = before
 
 
 class TorchFunctionMode(StepScope):

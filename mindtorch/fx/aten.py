@@ -8,15 +8,13 @@ from __future__ import annotations
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn, cast
 
 import mindtorch
 
-from .._autograd.grad_mode import LOCAL, MODES
-from .._dispatch.overrides import _as_composite
+from .._dispatch.overrides import _as_composite, alone
 from .._tensor.device import device as Device
 from .._tensor.geometry import Size
 from .._tensor.tensor import Tensor
@@ -224,17 +222,7 @@ class AtenRecorder(GraphRecorder):
         self.size_nodes: dict[tuple[int, int], Callable[[], Node]] = {}
         self.first_input: Node | None = None
 
-    @contextmanager
-    def inside(self) -> Iterator[None]:
-        """Inside, calls are traced, those without traced tensors too."""
-        before = LOCAL.functions
-        LOCAL.functions = (self,)
-        MODES.active += 1
-        try:
-            yield
-        finally:
-            MODES.active -= 1
-            LOCAL.functions = before
+    inside = alone
 
     def row(self, op: Op, form: str, raw: Sequence[Any]) -> Any:
         if op.name in _FOLLOWED:

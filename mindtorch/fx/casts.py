@@ -15,7 +15,7 @@ from ..ops.aten_overloads import Call
 from ..ops.namespaces import namespace
 
 # Methods that are `to` with a dtype.
-_DTYPES = {"bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "char": "int8",
+CASTS = {"bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "char": "int8",
            "double": "float64", "float": "float32", "half": "float16", "int": "int32",
            "long": "int64", "short": "int16"}  # fmt: skip
 
@@ -41,8 +41,8 @@ def cast_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CastCa
     if not args or not isinstance(args[0], Tensor):
         return None
     memory_format = kwargs.get("memory_format")
-    if name in _DTYPES:
-        return CastCall(getattr(mindtorch, _DTYPES[name]), memory_format=memory_format)
+    if name in CASTS:
+        return CastCall(getattr(mindtorch, CASTS[name]), memory_format=memory_format)
     if name == "cpu":
         return CastCall(device=Device("cpu"), memory_format=memory_format)
     rest = [*args[1:]]

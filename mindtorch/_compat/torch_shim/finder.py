@@ -104,8 +104,10 @@ def _public(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
         def load(module: ModuleType) -> None:
             run(module)
-            serve(module)
-            _adopt_all(module.__dict__)  # what came after another module served this one
+            if "_served" in module.__dict__:  # by another module, before it was whole
+                _adopt_all(module.__dict__)
+            else:
+                serve(module)
 
         vars(spec.loader)["exec_module"] = load
     return spec

@@ -11,7 +11,6 @@ from types import FrameType
 from typing import Any
 
 import mindtorch
-from mindtorch._autograd.grad_mode import LOCAL, MODES
 from mindtorch._compat.torchscript.attributes import dtype_number
 from mindtorch._compat.torchscript.compiler import compiled
 from mindtorch._compat.torchscript.graph import NotLowered, ScriptValue
@@ -42,12 +41,13 @@ from mindtorch._compat.torchscript.traced_graph import (
 )
 from mindtorch._compat.torchscript.unit import ClassType, LoweredFunction, module_path
 from mindtorch._dispatch.builtins import LAYERS
-from mindtorch._dispatch.overrides import TorchFunctionMode, _is_python
+from mindtorch._dispatch.overrides import TorchFunctionMode, _is_python, alone
 from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.dtype import dtype as Dtype
 from mindtorch._tensor.subclass import OURS
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx.aten import _NAMES, _WHOLE, _memory_options
+from mindtorch.fx.casts import CASTS
 from mindtorch.fx.fake import outside
 from mindtorch.nn.modules.module import Module
 from mindtorch.ops.aten_overloads import Call, call_of_function, call_of_row
@@ -57,9 +57,6 @@ from mindtorch.utils._pytree import tree_map
 from . import state
 from .recurrent import RecurrentStep
 from .sizes import SizeNumber, TracerWarning, plain_numbers
-
-_CASTS = frozenset(("bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long",
-                    "short"))  # fmt: skip
 
 _TYPES = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
@@ -415,17 +412,7 @@ class TraceMode(TorchFunctionMode):
         self.constants: list[Tensor] = []
         self.names: dict[int, str] = {}  # of the function of torch's Python that is at work
 
-    @contextmanager
-    def inside(self) -> Iterator[None]:
-        """Inside, calls are seen, those of plain tensors too."""
-        before = LOCAL.functions
-        LOCAL.functions = (self,)
-        MODES.active += 1
-        try:
-            yield
-        finally:
-            MODES.active -= 1
-            LOCAL.functions = before
+    inside = alone
 
     def begin(self, names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Note the arguments of the traced function by their names."""
@@ -580,9 +567,9 @@ class TraceMode(TorchFunctionMode):
             warnings.warn(_CONSTANTS.format(name), TracerWarning, stacklevel=4)
         if name == "tensor":
             return self._constant(self._run(func, args, kwargs))
-        if name in _CASTS and args and isinstance(args[0], Tensor):
+        if name in CASTS and args and isinstance(args[0], Tensor):
             func = Tensor.to
-            name, args, kwargs = "to", (args[0], getattr(mindtorch, name)), {}
+            name, args, kwargs = "to", (args[0], getattr(mindtorch, CASTS[name])), {}
         name = _NAMES.get(getattr(func, "__self__", None), _NAMES.get(name, name))
         if name in _WHOLE:
             named = {**_memory_options(name, kwargs), **kwargs}

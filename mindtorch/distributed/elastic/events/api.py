@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 
 __all__ = ["Event", "EventMetadataValue", "EventSource", "NodeState", "RdzvEvent"]
@@ -27,17 +27,25 @@ class NodeState(str, Enum):
     FAILED = "FAILED"
 
 
+class _AsJson:
+    """What is the JSON of its fields as text."""
+
+    def __str__(self) -> str:
+        return self.serialize()
+
+    def serialize(self) -> str:
+        """JSON."""
+        return json.dumps(dict(vars(self)))
+
+
 @dataclass
-class Event:
+class Event(_AsJson):
     """Something that happened; the time is in milliseconds."""
 
     name: str
     source: EventSource
     timestamp: int = 0
     metadata: dict[str, EventMetadataValue] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return self.serialize()
 
     @staticmethod
     def deserialize(data: str | Event) -> Event:
@@ -47,13 +55,9 @@ class Event:
         values = json.loads(data)
         return Event(**values | {"source": EventSource[values["source"]]})
 
-    def serialize(self) -> str:
-        """JSON."""
-        return json.dumps(asdict(self))
-
 
 @dataclass
-class RdzvEvent:
+class RdzvEvent(_AsJson):
     """Something that happened as processes met."""
 
     name: str
@@ -67,9 +71,6 @@ class RdzvEvent:
     local_id: int | None = None
     error_trace: str = ""
 
-    def __str__(self) -> str:
-        return self.serialize()
-
     @staticmethod
     def deserialize(data: str | RdzvEvent) -> RdzvEvent:
         """An event of its JSON."""
@@ -77,7 +78,3 @@ class RdzvEvent:
             return data
         values = json.loads(data)
         return RdzvEvent(**values | {"node_state": NodeState[values["node_state"]]})
-
-    def serialize(self) -> str:
-        """JSON."""
-        return json.dumps(asdict(self))
