@@ -35,6 +35,8 @@ from torch import nn
 from torch.utils import _pytree
 from torch.autograd.graph import Node
 model = pickle.loads(pickle.dumps(nn.Linear(2, 2)))
+for made in (torch.jit.script(model), torch.jit.trace(model, torch.ones(2))):
+    assert torch.equal(pickle.loads(pickle.dumps(made))(torch.ones(2)), model(torch.ones(2)))
 typing.get_type_hints(nn.Module)
 print(json.dumps([torch is mindtorch, nn.Linear.__module__, torch.Tensor.__module__,
                   importlib.metadata.version("torch"), torch.__version__ >= (2, 13),
@@ -61,7 +63,7 @@ nn.utils.rnn.pad_sequence nn.utils.prune.l1_unstructured nn.utils.parametrize.ca
 nn.utils.parametrizations.spectral_norm autograd.grad autograd.functional.jacobian
 utils.checkpoint.checkpoint manual_seed set_printoptions set_default_dtype is_tensor is_storage
 serialization.add_safe_globals masked.amax nested.as_nested_tensor library.custom_op
-fx.symbolic_trace overrides.get_ignored_functions jit.annotate hub.load
+fx.symbolic_trace overrides.get_ignored_functions jit.annotate jit.trace hub.load
 distributed.all_reduce distributed.new_group amp.autocast utils.data.default_collate
 quantize_per_tensor from_dlpack lobpcg sparse_coo_tensor ao.quantization.prepare
 backends.cuda.sdp_kernel compiler.disable export.dims

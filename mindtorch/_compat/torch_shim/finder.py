@@ -229,7 +229,6 @@ _HOMES_OF_TORCH = {
     " distributed._points distributed._subgroups",
     "func": "func.batches func.derivatives func.functions func.jacobians func.rearrangement",
     "fx._symbolic_trace": "fx.tracer",
-    "jit._script": "jit.script_module",
     "library": "library.custom library.registration",
     "masked._ops": "masked.normalizations masked.reductions",
     "nested": "nested._build",
@@ -253,7 +252,8 @@ def _move(value: type | FunctionType) -> type | FunctionType:
     home = getattr(value, "__module__", None) or ""
     if home.startswith("mindtorch"):
         name = "torch" if value.__name__ in _TOP else home.replace("mindtorch", "torch", 1)
-        value.__module__ = _PLACES.get(home, name)
+        hidden = isinstance(value, FunctionType) and value.__name__.startswith("_")
+        value.__module__ = name if hidden else _PLACES.get(home, name)
         # typing.get_type_hints and pickle look the module up by this name.
         if name not in sys.modules and home in sys.modules:
             sys.modules[name] = sys.modules[home]

@@ -7,46 +7,31 @@ import builtins
 import inspect
 import os
 import typing
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FunctionType, UnionType
 from typing import Any, Final as Final, TypeVar
 
 import mindtorch
 from mindtorch._compat.refusals import refused
 from mindtorch._compat.torchscript.compiler import check_function, check_module
-from mindtorch._compat.torchscript.graph import NotLowered
-from mindtorch._compat.torchscript.unit import ClassType, LoweredFunction
-from mindtorch._tensor.tensor import Tensor
 from mindtorch.futures import Future
 from mindtorch.nn.modules.module import Module
 from mindtorch.serialization._legacy import damaged_archive, damaged_zip
-from mindtorch.utils._pytree import tree_flatten
 
 from . import state
-from .decisions import Decisions, call
-from .recording import TraceRecorder
-from .script_module import (
+from ._script import (
     Attribute,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
-    TopLevelTracedModule,
-    Trace,
-    TracedModule,
-    frozen,
     without_parameters,
     wrapped,
 )
+from ._trace import TopLevelTracedModule, TracedModule, trace as trace, trace_module as trace_module
 from .sizes import TracerWarning
-from .tracing_checks import (
-    TracingCheckError as TracingCheckError,
-    check_again,
-    check_result,
-    copied,
-    kind_of_result,
-)
+from .state import deprecated
+from .tracing_checks import TracingCheckError as TracingCheckError
 
 __all__ = ["Attribute", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
            "TopLevelTracedModule", "TracedModule", "TracerWarning"]  # fmt: skip
@@ -69,14 +54,6 @@ def _same(value: Any = None, *_: object, **__: object) -> Any:
     return value if callable(value) else lambda wrapped: wrapped
 
 
-def _deprecated(name: str, advice: str = "switch to `torch.compile` or `torch.export`") -> None:
-    warnings.warn(
-        f"`torch.jit.{name}` is deprecated. Please {advice}.",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-
-
 def _refuse_without_text(function: Callable[..., object]) -> None:
     if str(getattr(function, "__module__", "")).partition(".")[0] in ("mindtorch", "torch"):
         return
@@ -95,7 +72,7 @@ def script(obj: object, *_: object, **__: object) -> object:
     RuntimeError for a lambda, TypeError for a value that is no code, OSError where the text of a
     function, or of a module's `forward`, cannot be read.
     """
-    _deprecated("script")
+    deprecated("script")
     if builtins.isinstance(obj, ScriptModule | ScriptFunction):
         return obj
     if builtins.isinstance(obj, Module):
@@ -193,97 +170,11 @@ def isinstance(obj: object, target_type: object) -> bool:
     return builtins.isinstance(obj, origin or typing.cast(type, target_type))
 
 
-def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
-    """The names of the first arguments of a function, or of a module's `forward`."""
-    plain = getattr(function, "forward", function)
-    try:
-        parameters = inspect.signature(plain).parameters.values()
-    except (TypeError, ValueError):
-        return [f"argument_{i}" for i in range(1, count + 1)]
-    names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL][:count]
-    return names + [f"argument_{i + 1}" for i in range(len(names), count)]
-
-
-def _traced_once(
-    function: Callable[..., Any], example: object, kwargs: Mapping[str, object],
-    strict: bool = True, recorder: TraceRecorder | None = None,
-) -> tuple[Decisions, object]:  # fmt: skip
-    args = example if builtins.isinstance(example, tuple) else (example,)
-    labels = _argument_names(function, len(args)) if recorder else ()
-    leaves = tree_flatten((args, kwargs))[0]
-    if not all(builtins.isinstance(leaf, Tensor | int | float | bool | None) for leaf in leaves):
-        names = ", ".join(type(leaf).__name__ for leaf in leaves)
-        raise RuntimeError(
-            f"Type 'Tuple[{names}]' cannot be traced. Only Tensors and (possibly nested) Lists,"
-            " Dicts, and Tuples of Tensors can be traced"
-        )
-    decisions = Decisions()
-    with state.tracing(), recorder.watching() if recorder else nullcontext():
-        result = call(function, decisions, args, dict(kwargs), recorder, labels)
-    check_result(result, strict)
-    return decisions, result
-
-
-def trace(
-    func: Callable[..., Any], example_inputs: object = None, optimize: object = None,
-    check_trace: bool = True, check_inputs: Sequence[Any] | None = None,
-    *_: object, strict: bool = True, example_kwarg_inputs: dict[str, object] | None = None,
-    **__: object,
-) -> object:  # fmt: skip
-    """`func` as it computes for these inputs: what it read of tensors stays. Deprecated in torch.
-
-    TracerWarning where it reads; RuntimeError for inputs and results that are no tensors.
-    """
-    _deprecated("trace")
-    if hasattr(func, "forward"):
-        _deprecated("trace_method")
-    kwargs = example_kwarg_inputs or {}
-    example = () if example_inputs is None and kwargs else example_inputs
-    target: Any = frozen(func) if builtins.isinstance(func, Module) else func
-    again, before = (copied(example), copied(kwargs)), mindtorch.get_rng_state()
-    recorder = TraceRecorder(target if builtins.isinstance(target, Module) else None)
-    decisions, result = _traced_once(target, example, kwargs, strict, recorder)
-    if check_trace:  # torch traces again, and warns again
-        _deprecated("trace_method" if hasattr(func, "forward") else "trace")
-        inputs = [(i, {}) for i in check_inputs] if check_inputs is not None else [again]
-        check_again(
-            lambda a, k: _traced_once(target, a, k, strict), decisions, result, func, before, inputs
-        )
-    if not builtins.isinstance(func, Module):
-        return ScriptFunction(func, decisions, lowered=_finish(recorder, func.__name__, {}))
-    trace = Trace(decisions, kind_of_result(result))
-    return _traced_module(func, target, {"forward": trace}, {"forward": recorder})
-
-
-def _finish(
-    recorder: TraceRecorder, name: str, classes: dict[tuple[str, ...], ClassType]
-) -> LoweredFunction | NotLowered:
-    try:
-        return recorder.finish(name, classes)
-    except NotLowered as error:
-        return error
-
-
-def _traced_module(
-    original: Module, target: Module, traces: dict[str, Trace], recorders: dict[str, TraceRecorder]
-) -> ScriptModule:
-    """The module of some traced methods; those in it know their methods too."""
-    classes: dict[tuple[str, ...], ClassType] = {}
-    lowered = {name: _finish(r, name, classes) for name, r in recorders.items()}
-    module = wrapped(original, TopLevelTracedModule, TracedModule, traced=traces)
-    module.__dict__.update(_frozen=target)
-    for name, inner in module.named_modules():
-        path = tuple(name.split(".")) if name else ()
-        inner.__dict__["_lowered_methods"] = classes[path].compiled if path in classes else {}
-    module.__dict__["_lowered_methods"] = lowered
-    return module
-
-
 def save(
     m: ScriptModule | ScriptFunction, f: Any, _extra_files: Mapping[str, object] | None = None
 ) -> None:
     """Write what script or trace gave; its class is found by name when it is loaded."""
-    _deprecated("save", "switch to `torch.export`")
+    deprecated("save", "switch to `torch.export`")
     if not builtins.isinstance(m, ScriptModule | ScriptFunction):
         end = "" if builtins.isinstance(f, str | os.PathLike) else "_to_buffer"
         raise AttributeError(f"'{type(m).__name__}' object has no attribute 'save{end}'")
@@ -299,7 +190,7 @@ class CompilationUnit:
 
 def freeze(mod: Any, *_: object, **__: object) -> Any:
     """A scripted module whose parameters are constants; RuntimeError for one that trains."""
-    _deprecated("freeze", "use `torch.compile` instead")
+    deprecated("freeze", "use `torch.compile` instead")
     if not builtins.isinstance(mod, ScriptModule):
         raise RuntimeError(
             "Freezing expects a ScriptModule as input. Please use torch.jit.script or"
@@ -315,7 +206,7 @@ def freeze(mod: Any, *_: object, **__: object) -> Any:
 
 def optimize_for_inference(mod: T, *_: object, **__: object) -> T:
     """The module itself."""
-    _deprecated("optimize_for_inference", "use `torch.compile` instead")
+    deprecated("optimize_for_inference", "use `torch.compile` instead")
     return freeze(mod) if builtins.isinstance(mod, ScriptModule) else mod
 
 
@@ -326,7 +217,7 @@ def load(
 
     ValueError where there is no such file, RuntimeError for what `save` did not write.
     """
-    _deprecated("load", "switch to `torch.export`")
+    deprecated("load", "switch to `torch.export`")
     if builtins.isinstance(f, str | os.PathLike) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")
     if not mindtorch.serialization._is_zipfile(f):
@@ -358,24 +249,6 @@ def wait(future: Future[T]) -> T:
 
 class Error(RuntimeError):
     """What compiled code would raise; handlers name it."""
-
-
-def trace_module(
-    mod: Module, inputs: Mapping[str, object], optimize: object = None, check_trace: bool = True,
-    *_: object, strict: bool = True, example_inputs_is_kwarg: bool = False, **__: object,
-) -> ScriptModule:  # fmt: skip
-    """A module whose named methods compute as for these inputs. Deprecated in torch too."""
-    for _pass in range(1 + check_trace):  # torch traces again to compare
-        _deprecated("trace_method")
-    target, traces, recorders = frozen(mod), {}, {}
-    for name, example in inputs.items():
-        function = target if name == "forward" else getattr(target, name)
-        recorder = recorders[name] = TraceRecorder(target)
-        named = example if example_inputs_is_kwarg and builtins.isinstance(example, dict) else {}
-        example = () if named else example
-        decisions, result = _traced_once(function, example, named, strict, recorder)
-        traces[name] = Trace(decisions, kind_of_result(result))
-    return _traced_module(mod, target, traces, recorders)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,3 +37,12 @@ def tracing() -> Iterator[None]:
         yield
     finally:
         CURRENT.tracing -= 1
+
+
+def deprecated(name: str, advice: str = "switch to `torch.compile` or `torch.export`") -> None:
+    """Warn of a function of torch.jit."""
+    warnings.warn(
+        f"`torch.jit.{name}` is deprecated. Please {advice}.",
+        DeprecationWarning,
+        stacklevel=3,
+    )

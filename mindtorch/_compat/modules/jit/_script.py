@@ -1,4 +1,4 @@
-"""Owns what torch.jit.script and torch.jit.trace give: modules and functions that run as Python.
+"""Owns what torch.jit.script gives: modules and functions that run as Python.
 
 A scripted module shares the parameters of its original, and has state of its own beside them. It
 is of a class of its own below the original's, so that each method works.
@@ -14,7 +14,6 @@ from functools import update_wrapper
 from types import FunctionType
 from typing import Any, NamedTuple, get_args, get_origin
 
-import mindtorch
 from mindtorch._compat.torchscript.classes import check_assignment, methods_of, module_type
 from mindtorch._compat.torchscript.compiler import compiled
 from mindtorch._compat.torchscript.errors import at_boundary
@@ -32,32 +31,19 @@ from mindtorch._compat.torchscript.views import (
 )
 from mindtorch.nn.modules.module import Module
 from mindtorch.ops.function_schema import float_text
-from mindtorch.utils._pytree import tree_map
 
 from . import state
-from .decisions import Decisions, call
+from .decisions import Decisions
 from .failures import interpreted
-from .tracing_checks import check_arguments
-
-
-def _of_trace(lowered: LoweredFunction | NotLowered | None) -> LoweredFunction:
-    """What a trace recorded; NotLowered where it recorded nothing that can be shown."""
-    if not isinstance(lowered, LoweredFunction):
-        raise lowered or NotLowered("nothing was recorded of this trace")
-    return lowered
-
-
-class Trace(NamedTuple):
-    """What a traced method read of tensors, and the type of what it gives."""
-
-    decisions: Decisions
-    returned: str
+from .replay import TABLES, Trace, of_frozen, of_trace, replayed
 
 
 class ScriptModule(Module):
     """Base of modules that torch.jit makes."""
 
     original_name: str
+    original_class: type[Module]
+    _base: type[ScriptModule]
 
     def _get_name(self) -> str:
         return "RecursiveScriptModule"
@@ -81,8 +67,6 @@ class ScriptModule(Module):
         save(self, f, **kwargs)
 
     def _lowered(self, name: str) -> LoweredFunction:
-        if isinstance(self, TracedModule):
-            return _of_trace(self.__dict__.get("_lowered_methods", {}).get(name))
         function = at_boundary(lambda: module_type(self).method(name))
         if function is None:
             raise AttributeError(f"Method '{name}' is not defined.")
@@ -113,8 +97,7 @@ class ScriptModule(Module):
     def __reduce__(self) -> tuple[Any, ...]:
         dropped = ("_script_type", "_lowered_methods", "_flat_weight_refs")
         members = {k: v for k, v in self.__dict__.items() if k not in dropped}
-        kind = next(name for name, kind in _KINDS.items() if isinstance(self, kind))
-        return _loaded, (kind, self.original_class, members)
+        return _loaded, (self._base, self.original_class, members)
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -131,37 +114,6 @@ class RecursiveScriptModule(ScriptModule):
     def __call__(self, *args: object, **kwargs: object) -> object:
         with interpreted(), state.scripting():
             return super().__call__(*args, **kwargs)
-
-
-class TracedModule(ScriptModule):
-    """A module inside of a traced one."""
-
-    __module__ = "mindtorch.jit._trace"
-
-    def _get_name(self) -> str:
-        return super()._get_name() if "_loaded" in self.__dict__ else self.original_name
-
-
-class TopLevelTracedModule(TracedModule):
-    """A traced module: it computes as it did in the trace, and its parameters may be trained."""
-
-    __module__ = "mindtorch.jit._trace"
-
-    _traces: dict[str, Trace]
-
-
-def _of_frozen(name: str) -> Callable[..., object]:
-    """A method of a traced module: the frozen module's result."""
-
-    def method(self: Module, *args: object, **kwargs: object) -> object:
-        target, trace = self.__dict__["_frozen"], self.__dict__["_traces"][name]
-        function = getattr(target, name)
-        check_arguments(type(target), function, trace.returned, args, kwargs)
-        called = target if name == "forward" else function
-        return replayed(called, trace.decisions, args, kwargs)
-
-    method.__name__ = name
-    return method
 
 
 class _Lowered:
@@ -234,10 +186,10 @@ def _class(
     base: type[ScriptModule], original: type[Module], traced: Iterable[str] = ()
 ) -> type[ScriptModule]:
     names: dict[str, object] = {"__module__": base.__module__, "original_class": original,
-                                "original_name": original.__name__}  # fmt: skip
+                                "original_name": original.__name__, "_base": base}  # fmt: skip
     if issubclass(base, RecursiveScriptModule):
         names.update({n: _Bound(f) for n, f in methods_of(original).items() if n[:2] != "__"})
-    names.update({name: _Bound(_of_frozen(name)) for name in traced})
+    names.update({name: _Bound(of_frozen(name)) for name in traced})
     return type(base.__name__, (base, original), names)
 
 
@@ -249,12 +201,11 @@ def _remade(
     return module
 
 
-_KINDS = {k.__name__: k for k in (RecursiveScriptModule, TopLevelTracedModule, TracedModule)}
-
-
-def _loaded(kind: str, original: type[Module], members: dict[str, object]) -> ScriptModule:
+def _loaded(
+    base: type[ScriptModule], original: type[Module], members: dict[str, object]
+) -> ScriptModule:  # fmt: skip
     """A module of a file, which torch shows as a scripted one."""
-    module = _remade(_KINDS[kind], original, {})
+    module = _remade(base, original, {})
     module.__setstate__({**members, "_loaded": True})
     type(module).__name__ = type(module).__qualname__ = "RecursiveScriptModule"
     return module
@@ -267,9 +218,6 @@ class Attribute(NamedTuple):
     type: Any
 
 
-_TABLES = ("_parameters", "_buffers", "_modules")
-
-
 def wrapped(
     module: Module, base: type[ScriptModule], inner: type[ScriptModule],
     memo: dict[int, ScriptModule] | None = None, traced: Mapping[str, Trace] | None = None,
@@ -279,7 +227,7 @@ def wrapped(
     if id(module) in memo:
         return memo[id(module)]
     members = {n: v.value if isinstance(v, Attribute) else v for n, v in module.__dict__.items()}
-    members.update({n: copy.copy(members[n]) for n in members if n in _TABLES})
+    members.update({n: copy.copy(members[n]) for n in members if n in TABLES})
     if traced is not None:
         members["_traces"] = traced
     original = getattr(type(module), "original_class", type(module))
@@ -303,37 +251,6 @@ def without_parameters(module: ScriptModule) -> ScriptModule:
             inner.__dict__.update(values)
     result.__dict__["_folded"] = True
     return result
-
-
-def frozen(module: Module, memo: dict[int, Module] | None = None) -> Module:
-    """A module of the same class with the same parameters, whose flags stay as they are."""
-    memo = {} if memo is None else memo
-    if id(module) not in memo:
-        twin = memo[id(module)] = object.__new__(type(module))
-        twin.__dict__.update(module.__dict__)
-        twin.__dict__.update({n: copy.copy(module.__dict__[n]) for n in _TABLES})
-        for name, child in twin._modules.items():
-            twin._modules[name] = None if child is None else frozen(child, memo)
-    return memo[id(module)]
-
-
-def replayed(
-    function: Callable[..., Any],
-    decisions: Decisions,
-    args: tuple[object, ...],
-    kwargs: dict[str, object],
-) -> object:
-    """The result of a traced function."""
-    with interpreted(traced=True), state.tracing():  # what asks is answered as in the trace
-        if not decisions.values:
-            return tree_map(_as_tensor, function(*args, **kwargs))
-        with decisions.replay():
-            return call(function, decisions, args, kwargs)
-
-
-def _as_tensor(value: object) -> object:
-    """A size that a traced function gives, which is a tensor in a trace."""
-    return mindtorch.tensor(value) if isinstance(value, int | float) else value
 
 
 class ScriptFunction(_Lowered):
@@ -395,7 +312,7 @@ class ScriptFunction(_Lowered):
     @property
     def _lowered(self) -> LoweredFunction:
         if self._decisions is not None:
-            return _of_trace(self._traced)
+            return of_trace(self._traced)
         return at_boundary(lambda: compiled(self._function))
 
     @property
