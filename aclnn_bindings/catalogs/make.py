@@ -163,7 +163,6 @@ def compact_catalog(version: str, raw: Facts, specs: Facts) -> Facts:
     used = {p[0].rstrip(" *") for f in raw["functions"].values() for p in f["params"]}
     spelled = {name: ctype for name, ctype in SPELLED_BY_MACRO.items() if name in used}
     return {
-        "format": 1,
         "version": version,
         "cann": meta["cann"],
         "sources": meta.get("sources", meta.get("source")),

@@ -135,10 +135,10 @@ def read(version: str) -> dict[str, Any]:
             "`mindtorch-npu catalog make` writes one from an install"
         )
     try:
-        data = dict(json.loads(path.read_text(encoding="utf-8")))
+        data = releases.unpack(json.loads(path.read_text(encoding="utf-8")))
         if "base" in data:
             return releases.expand(read(data["base"]), data)
-        return {**data, "functions": releases.unfold(data["functions"])}
+        return releases.unfold(data)
     except (KeyError, ValueError) as error:
         raise CatalogError(f"{path}: {error}; write it again or remove it") from None
 

@@ -26,7 +26,6 @@ def compact(
     sets: dict[str, int] = {}
     functions = {n: _function(f, sets) for n, f in sorted(declared.functions.items())}
     return {
-        "format": 1,
         "version": version,
         "cann": cann,
         "sources": source,
@@ -82,8 +81,8 @@ def _struct(struct: Struct) -> list[Any]:
 def write(path: Path, catalog: Mapping[str, Any]) -> None:
     """JSON with one entry a line for tables, so that a change shows as the lines it touches."""
     lines = []
-    if "functions" in catalog:
-        catalog = {**catalog, "functions": releases.fold(catalog["functions"])}
+    if catalog.get("format") != 1:
+        catalog = releases.pack(catalog if "base" in catalog else releases.fold(catalog))
     for key, value in catalog.items():
         if isinstance(value, dict) and len(value) > 20:
             body = ",\n".join(f"{json.dumps(k)}:{_small(v)}" for k, v in value.items())

@@ -1,7 +1,9 @@
-"""Owns catalogs that are stored as what differs from another one; refuses a base of another kind.
+"""Owns what a catalog's file leaves out, as the rest of it or another catalog says it.
 
 A release declares nearly what its neighbour does, so its file names a base and lists what it
-has otherwise: entries of tables that are new or changed, and the names that it lacks.
+has otherwise: entries of tables that are new or changed, and the names that it lacks. Most second
+phases and typedefs of structs follow from other entries: `fold` and `pack` leave them out. The
+simulator's generator runs this file by itself.
 """
 
 from __future__ import annotations
@@ -11,43 +13,98 @@ from typing import Any, Final
 
 Catalog = dict[str, Any]
 Rows = Mapping[str, list[str]]
-TABLES: Final = ("headers", "enums", "constants", "typedefs", "structs", "functions", "products")
+FORMAT: Final = 2
+TABLES: Final = ("headers", "enums", "constants", "typedefs", "structs", "functions",
+                 "const_streams", "products")  # fmt: skip
 LISTS: Final = ("deprecated", "generated")
 PHASE_1: Final = "GetWorkspaceSize"
-# What most operators declare for their second phase, behind its result and header.
-_PHASE_2: Final = ("void *|workspace|i|", "uint64_t|workspaceSize|i|",
-                   "aclOpExecutor *|executor|i|", "aclrtStream|stream|i|")  # fmt: skip
+# What operators declare for their second phase, behind its result and header.
+_ARGUMENTS: Final = ("void *|workspace|i|", "uint64_t|workspaceSize|i|",
+                     "aclOpExecutor *|executor|i|")  # fmt: skip
+_PHASE_2: Final = (*_ARGUMENTS, "aclrtStream|stream|i|")
+_CONST_PHASE_2: Final = (*_ARGUMENTS, "const aclrtStream|stream|i|")
 
 
-def fold(functions: Rows) -> dict[str, list[str]]:
-    """The functions of a catalog without the second phases that `unfold` puts back."""
-    common = _second_phases(functions)
-    return {name: row for name, row in functions.items() if common.get(name) != row}
+def fold(whole: Mapping[str, Any]) -> Catalog:
+    """A catalog without the second phases that `unfold` puts back.
+
+    `const_streams` names those whose stream is const.
+    """
+    functions = whole["functions"]
+    constant = _second_phases(functions, _CONST_PHASE_2)
+    streams = {name: "" for name, row in constant.items() if functions.get(name) == row}
+    common = {**_second_phases(functions, _PHASE_2), **{name: constant[name] for name in streams}}
+    listed = {name: row for name, row in functions.items() if common.get(name) != row}
+    return {**whole, "const_streams": streams, "functions": listed}
 
 
-def unfold(functions: Rows) -> dict[str, list[str]]:
-    """Functions as a file lists them, by name, with the second phases that it leaves out."""
-    return dict(sorted({**_second_phases(functions), **functions}.items()))
+def unfold(folded: Mapping[str, Any]) -> Catalog:
+    """The catalog with functions by name, also those that `fold` leaves out."""
+    whole, functions = dict(folded), folded["functions"]
+    constant = _second_phases(functions, _CONST_PHASE_2)
+    common = _second_phases(functions, _PHASE_2)
+    common |= {name: constant[name] for name in whole.pop("const_streams", ())}
+    return {**whole, "functions": dict(sorted({**common, **functions}.items()))}
 
 
-def _second_phases(functions: Rows) -> dict[str, list[str]]:
+def _second_phases(functions: Rows, params: tuple[str, ...]) -> dict[str, list[str]]:
     return {
-        name.removesuffix(PHASE_1): [*row[:2], *_PHASE_2]
+        name.removesuffix(PHASE_1): [*row[:2], *params]
         for name, row in functions.items()
         if name.endswith(PHASE_1)
     }
+
+
+def pack(stored: Mapping[str, Any]) -> Catalog:
+    """A catalog, or what differs from one, as its file has it: `unpack` is the inverse.
+
+    Headers stand under their group and library. A typedef that is the struct of its name is left
+    out, and a struct without one has "".
+    """
+    packed: Catalog = {"format": FORMAT, **stored}
+    if "headers" in stored:
+        packed["headers"] = {}
+        for header, place in stored["headers"].items():
+            packed["headers"].setdefault("|".join(place), []).append(header)
+        packed["headers"] = {place: " ".join(names) for place, names in packed["headers"].items()}
+    typedefs, implied = stored.get("typedefs", {}), _own_types(stored)
+    changed = {name: typedefs.get(name, "") for name in implied.keys() | typedefs.keys()}
+    packed["typedefs"] = {n: changed[n] for n in sorted(changed) if changed[n] != implied.get(n)}
+    if "const_streams" in stored:
+        packed["const_streams"] = " ".join(stored["const_streams"])
+    return {key: value for key, value in packed.items() if value or key in stored}
+
+
+def unpack(packed: Mapping[str, Any]) -> Catalog:
+    """The tables of a catalog's file; files of format 1 hold them whole."""
+    stored: Catalog = {**packed, "format": FORMAT}
+    if packed["format"] == 1:
+        return stored
+    if "headers" in packed:
+        rows = [(n, place) for place, names in packed["headers"].items() for n in names.split()]
+        stored["headers"] = {name: place.split("|", 1) for name, place in sorted(rows)}
+    typedefs = {**_own_types(packed), **packed.get("typedefs", {})}
+    if typedefs:
+        stored["typedefs"] = {name: typedefs[name] for name in sorted(typedefs) if typedefs[name]}
+    if "const_streams" in packed:
+        stored["const_streams"] = dict.fromkeys(packed["const_streams"].split(), "")
+    return stored
+
+
+def _own_types(stored: Mapping[str, Any]) -> dict[str, str]:
+    return {name: f"{row[1]} {name}" for name, row in stored.get("structs", {}).items()}
 
 
 def expand(base: Mapping[str, Any], release: Mapping[str, Any]) -> Catalog:
     """The whole catalog of `release`, which is stored as what differs from `base`."""
     whole = {**base, **{k: v for k, v in release.items() if k not in (*TABLES, "removed")}}
     whole["dtype_sets"] = [*base["dtype_sets"], *release["dtype_sets"]]
-    folded = {**base, "functions": fold(base["functions"])}
+    folded = fold(base)
     for table in TABLES:
         lacks = frozenset(release["removed"].get(table, "").split())
         entries = {**folded.get(table, {}), **release.get(table, {})}
         whole[table] = {name: entries[name] for name in sorted(entries) if name not in lacks}
-    return {**whole, "functions": unfold(whole["functions"])}
+    return unfold(whole)
 
 
 def difference(
@@ -60,8 +117,7 @@ def difference(
     """
     sets = _Sets(base["dtype_sets"], whole["dtype_sets"])
     settled = _settled({} if exact else base["functions"], whole["functions"], sets)
-    base = {**base, "functions": fold(base["functions"])}
-    released = {**whole, "functions": fold(settled)}
+    base, released = fold(base), fold({**whole, "functions": settled})
     release = {k: v for k, v in whole.items() if k not in (*TABLES, *LISTS)}
     release |= {"base": name, "dtype_sets": sets.added, "removed": {}}
     for table in TABLES:

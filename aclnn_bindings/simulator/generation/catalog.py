@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,8 @@ MAX_WORKSPACE = "GetMaxWorkspaceSize"  # some operators also tell it, with the s
 IMAGES = "acldvppop/"  # the headers of image operators, which only older releases publish
 # The catalog's dtype names are those of aclDataType without prefix, except this one.
 ACL_SPELLING = {"BFLOAT16": "BF16"}
-# The parameters of second phases that a catalog leaves out (`catalogs/README.md`).
-PHASE_2 = ("void *|workspace|i|", "uint64_t|workspaceSize|i|",
-           "aclOpExecutor *|executor|i|", "aclrtStream|stream|i|")  # fmt: skip
+# How files leave out what follows from other entries; the package itself is not imported here.
+_FILES = runpy.run_path(str(Path(__file__).parents[2] / "interface/releases.py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def declare(ctype: str, name: str) -> str:
 
 
 def load(folder: Path) -> Catalog:
-    """Read `op_specs.json` and the catalog that it speaks of from a folder (format 1).
+    """Read `op_specs.json` and the catalog that it speaks of from a folder.
 
     The newest headers keep HCCL's structures to C++; catalogs of other releases complete them.
     """
@@ -103,22 +103,19 @@ def load(folder: Path) -> Catalog:
     field = json.loads((folder / "field/limits.json").read_text(encoding="utf-8"))
     _widen(specs, field)
     version = specs["version"]
-    raw = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
+    raw = _tables(folder / f"{version}.json")
     base_sets = list(raw["dtype_sets"])
     for path in sorted(folder.glob("*.json")):
         if path.stem not in (version, "op_specs"):  # what differs from `version`: no more is needed
-            other = json.loads(path.read_text(encoding="utf-8"))
+            other = _tables(path)
             _complete(raw, {**other, "dtype_sets": [*base_sets, *other["dtype_sets"]]})
-    for name, data in ((version, raw), ("op_specs", specs)):
-        if data["format"] != 1:
-            raise ValueError(f"catalog {name}: format {data['format']}, expected 1")
+    if specs["format"] != 1:
+        raise ValueError(f"catalog op_specs: format {specs['format']}, expected 1")
     sets = [tuple(s.split()) for s in raw["dtype_sets"]]
-    phases = [(n, row) for n, row in raw["functions"].items() if n.endswith(WORKSPACE)]
-    seconds = {n.removesuffix(WORKSPACE): [*row[:2], *PHASE_2] for n, row in phases}
-    functions = sorted({**seconds, **raw["functions"]}.items())
+    raw = _FILES["unfold"](raw)
     return Catalog(
         version=raw["version"],
-        functions={n: _function(n, row, sets) for n, row in functions},
+        functions={n: _function(n, row, sets) for n, row in raw["functions"].items()},
         enums=raw["enums"],
         constants=raw["constants"],
         typedefs=raw["typedefs"],
@@ -129,6 +126,11 @@ def load(folder: Path) -> Catalog:
         field=field,
         libraries={header: row[1] for header, row in raw["headers"].items()},
     )
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    tables: dict[str, Any] = _FILES["unpack"](json.loads(path.read_text(encoding="utf-8")))
+    return tables
 
 
 def _widen(specs: dict[str, Any], field: dict[str, Any]) -> None:
