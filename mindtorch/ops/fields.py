@@ -109,7 +109,9 @@ class Api:
     # Words, separated by blanks: "function" (torch.name), "method" (Tensor.name), "both", "none",
     # "nn" (torch.nn.functional.name), "nn_" (its form that writes, for a row with an argument
     # `inplace`), "linalg", "fft", "special" (torch.linalg.name, for rows called linalg_name).
-    # "auto" is "both" where the first argument is `self`, else "function"; overloads: "none".
+    # "auto": by the name's beginning linalg, fft or special; "none" of names that begin with "_" or
+    # end with "_backward"; "nn" of the folder nn. Of the others "both" where the first argument is
+    # `self`, else "function"; overloads: "none".
     surface: str = "auto"
     # What it computes, for `help`; default: the body's docstring, else what the schema says.
     summary: str = ""
@@ -127,7 +129,8 @@ class Testing:
     samples: Callable[[], Sequence[Any]] | None = None
     # Why there are no samples.
     unsampled: str = ""
-    # A class of the judge's table, and one of its rules where the class has other numbers here.
+    # A class of the judge's table, and one of its rules where the class has other numbers here. A
+    # row that says none has its folder's (`spec.py`).
     tolerance: str = "elementary"
     rule: str = ""
     # torch -> its function, where neither torch.name nor Tensor.name is it.

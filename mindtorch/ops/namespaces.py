@@ -101,8 +101,9 @@ class OpOverload:
 @cache
 def _overload_names() -> dict[str, list[str]]:
     """torch's overloads of operators that have others than `default` and, for functions, `out`."""
-    text = text_beside(__file__, "aten_overload_names.txt")
-    return {name: rest for name, *rest in map(str.split, text.splitlines()[1:])}
+    lines = text_beside(__file__, "aten_overload_names.txt").splitlines()[1:]
+    rows = [(kinds.split(), names.split()) for kinds, _, names in (s.partition(":") for s in lines)]
+    return {name: kinds for kinds, names in rows for name in names}
 
 
 @cache

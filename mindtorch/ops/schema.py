@@ -114,6 +114,14 @@ def parse(text: str) -> Schema:
     return Schema(text, name, overload or "", tuple(args), returns, is_view)
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Names of a schema's arguments, then of its results; of a single one "out"."""
+    arguments, _, returns = text.partition("(")[2].rpartition(") ->")
+    parts = [part.partition("=")[0] for part in _split(arguments) if part != "*"]
+    results = _split(returns.strip()[1:-1]) if "(" in returns and "," in returns else ["out"]
+    return tuple(part.split()[-1] for part in (*parts, *results))
+
+
 @cache
 def _parse_arg(part: str, keyword_only: bool) -> SchemaArgument | None:
     """An argument, of which schemas share most; None where it is not understood."""

@@ -22,7 +22,7 @@ from .fields import (
     Writes,
     grouped,
 )  # fmt: skip
-from .schema import ArgKind, Schema, parse
+from .schema import ArgKind, Schema, names_in, parse
 
 MISSING: Any = object()
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ def call(
     name: str, *args: Any, when: Callable[..., Any] | None = None, inplace: bool = False
 ) -> AclnnCall:
     """A Call; bare numbers, bools and tuples become `Const`, functions become `Expr`, tuples of
-    names become `ListOf`."""
+    names become `ListOf`. Without `args`, those of the row's schema, then its results."""
     return AclnnCall(name, tuple(_argument(a) for a in args), when, inplace)
 
 
@@ -165,11 +165,23 @@ class Op:
         """Where users find the op: any of "function", "method", "nn", and words of SPACES."""
         words = set(self.api.surface.split())
         if "auto" in words:
-            takes_self = self.text.partition("(")[2].startswith(("Tensor self", "Tensor(a) self"))
-            words |= {"none"} if "." in self.name else {"both" if takes_self else "function"}
+            words.add(self._usual_place())
         if "both" in words:
             words |= {"function", "method"}
         return frozenset(words - {"auto", "both", "none"})
+
+    def _usual_place(self) -> str:
+        space = self.name.partition("_")[0]
+        if space in SPACES:
+            return space
+        if self.name.startswith("_") or self.base_name.endswith("_backward"):
+            return "none"
+        if self.family == "nn":
+            return "nn"
+        if "." in self.name:
+            return "none"
+        takes_self = self.text.partition("(")[2].startswith(("Tensor self", "Tensor(a) self"))
+        return "both" if takes_self else "function"
 
     @property
     def is_view(self) -> bool:
@@ -179,6 +191,11 @@ class Op:
         return f"<Op {self.name}>"
 
 
+# The tolerance of a folder's rows; of the others "elementary".
+_TOLERANCES = {
+    "create": "composite", "matrix": "composite", "move": "exact", "reduce": "exact",
+    "special": "composite", "view": "exact",
+}  # fmt: skip
 _DIRECT = frozenset(("infer", "lower", "body", "grad"))
 OPS: dict[str, Op] = {}
 _OVERLOADS: dict[str, list[Op]] = {}  # by base name
@@ -216,12 +233,18 @@ def overloads(base: str) -> list[Op]:
 
 def make(text: str, family: str, **fields: Any) -> Op:
     """An op outside of OPS; TypeError for a field that no op has."""
-    if isinstance(fields.get("aclnn"), AclnnCall):
-        fields["aclnn"] = (fields["aclnn"],)
+    if calls := fields.get("aclnn"):
+        calls = (calls,) if isinstance(calls, AclnnCall) else calls
+        fields["aclnn"] = tuple(c if c.args else _usual_call(c, text) for c in calls)
+    fields.setdefault("tolerance", _TOLERANCES.get(family, "elementary"))
     if fields.get("tolerance") == "composite" and (fields.get("body") or fields.get("lower")):
         fields.setdefault("rule", "stepwise")
     name = text[: text.index("(")].strip()
     return Op(name, text, family, **grouped(fields, _DIRECT))
+
+
+def _usual_call(call: AclnnCall, text: str) -> AclnnCall:
+    return AclnnCall(call.name, names_in(text), call.when, call.inplace)
 
 
 def _family(module: str) -> str:

@@ -54,13 +54,14 @@ def overloads() -> dict[str, list[str]]:
 
 
 def overload_names(names: set[str]) -> list[str]:
-    """A line for each operator whose overloads are not `default` and, for functions, `out`."""
-    packets = {n: getattr(torch.ops.aten, n) for n in sorted(names) if hasattr(torch.ops.aten, n)}
-    return [
-        f"{name} {' '.join(packet.overloads())}\n"
-        for name, packet in packets.items()
-        if packet.overloads() != ["default"] + ["out"] * (name[-1] != "_")
-    ]
+    """Names of overloads, and the operators that have them: not `default` and, of functions, `out`
+    alone."""
+    lines: dict[str, list[str]] = {}
+    for name in sorted(n for n in names if hasattr(torch.ops.aten, n)):
+        kinds = getattr(torch.ops.aten, name).overloads()
+        if kinds != ["default"] + ["out"] * (name[-1] != "_"):
+            lines.setdefault(" ".join(kinds), []).append(name)
+    return [f"{kinds}: {' '.join(lines[kinds])}\n" for kinds in sorted(lines)]
 
 
 def tag_lines(names: set[str]) -> list[str]:

@@ -86,7 +86,6 @@ op(
     grad={},
     unsupported={"bool": "linspace_cpu"},
     samples=lambda: [Sample(a) for a in ((0.0, 1.0, 5), (-2, 3, 7), (1.5, 1.5, 1), (0, 10, 0))],
-    tolerance="composite",
     surface="function",
 )
 
@@ -163,7 +162,6 @@ op(
     grad={},
     summary="`base` to the power of `steps` evenly spaced numbers.",
     samples=calls((0.0, 2.0, 5), (-1, 1, 3, 2.0)),
-    tolerance="composite",
     surface="function",
 )
 

@@ -20,7 +20,6 @@ op(
     aclnn=call("aclnnInplaceUniform", "out", "low", "high", "seed", "offset"),
     grad={},
     tolerance="random",
-    surface="none",
     unsampled=_DRAWS,
 )
 op(
@@ -29,7 +28,6 @@ op(
     aclnn=call("aclnnInplaceNormal", "out", "mean", "std", "seed", "offset"),
     grad={},
     tolerance="random",
-    surface="none",
     unsampled=_DRAWS,
 )
 op(
@@ -38,7 +36,6 @@ op(
     aclnn=call("aclnnInplaceRandom", "out", "low", "high", "seed", "offset"),
     grad={},
     tolerance="random",
-    surface="none",
     unsampled=_DRAWS,
 )
 op(
@@ -47,6 +44,5 @@ op(
     aclnn=call("aclnnRandperm", lambda a: a["size"][0], "seed", "offset", "out"),
     grad={},
     tolerance="random",
-    surface="none",
     unsampled=_DRAWS,
 )

@@ -71,7 +71,6 @@ _TAIL = "*, ScalarType? dtype=None, Device? device=None) -> Tensor"
 @composite(
     f"hann_window(int window_length, bool periodic=True, {_TAIL}",
     samples=calls((5,), (6, False), (1,), (0,)),
-    tolerance="composite",
 )
 def hann_window(
     window_length: int, periodic: bool = True, dtype: Dtype | None = None,
@@ -85,7 +84,6 @@ def hann_window(
     f"hamming_window(int window_length, bool periodic=True, float alpha=0.54, float beta=0.46,"
     f" {_TAIL}",
     samples=calls((5,), (6, False), (4, True, 0.5, 0.4)),
-    tolerance="composite",
 )
 def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46,
@@ -99,7 +97,6 @@ def hamming_window(
 @composite(
     f"blackman_window(int window_length, bool periodic=True, {_TAIL}",
     samples=calls((5,), (6, False)),
-    tolerance="composite",
 )
 def blackman_window(
     window_length: int, periodic: bool = True, dtype: Dtype | None = None,
@@ -113,7 +110,6 @@ def blackman_window(
 @composite(
     f"bartlett_window(int window_length, bool periodic=True, {_TAIL}",
     samples=calls((5,), (6, False)),
-    tolerance="composite",
 )
 def bartlett_window(
     window_length: int, periodic: bool = True, dtype: Dtype | None = None,
@@ -126,7 +122,6 @@ def bartlett_window(
 @composite(
     f"kaiser_window(int window_length, bool periodic=True, float beta=12.0, {_TAIL}",
     samples=calls((5,), (6, False), (4, True, 3.0)),
-    tolerance="composite",
 )
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0,

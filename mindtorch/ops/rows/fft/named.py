@@ -252,7 +252,6 @@ def _row(
         samples=calls((sample,), (sample, size)),
         oracle=lambda torch: getattr(torch.fft, name),
         tolerance="composite",
-        surface="fft",
         out="spectrum",
         autocast="float32 on cpu",
     )
@@ -295,7 +294,6 @@ for _name, _inverse in (("fftshift", False), ("ifftshift", True)):
         _shifted(_inverse),
         samples=calls((_REAL,), (Arg((5,)), 0)),
         tolerance="exact",
-        surface="fft",
     )
 
 
@@ -312,7 +310,6 @@ def _steps(
 @composite(
     "fft_fftfreq(int n, float d=1.0, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
     samples=calls((5,), (4, 0.5)),
-    surface="fft",
 )
 def fftfreq(
     n: int, d: float = 1.0, dtype: Dtype | None = None, device: DeviceLike | None = None
@@ -331,7 +328,6 @@ def fft_order(t: Tensor) -> Tensor:
 @composite(
     "fft_rfftfreq(int n, float d=1.0, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
     samples=calls((5,), (4, 0.5)),
-    surface="fft",
 )
 def rfftfreq(
     n: int, d: float = 1.0, dtype: Dtype | None = None, device: DeviceLike | None = None

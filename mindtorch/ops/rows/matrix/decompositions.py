@@ -224,11 +224,9 @@ op(
     "_linalg_inv_unchecked(Tensor A) -> Tensor",
     infer=square("linalg.inv"),
     cpu=_guarded("linalg.inv", np.linalg.inv),
-    aclnn=call("aclnnInverse", "A", "out", when=in_dtypes("A", *SHORT_FLOATS)),
+    aclnn=call("aclnnInverse", when=in_dtypes("A", *SHORT_FLOATS)),
     lower=_inverse_by_solving,
     samples=_matrices(),
-    tolerance="composite",
-    surface="none",
     oracle=lambda torch: torch.linalg.inv,
 )
 op(
@@ -240,9 +238,7 @@ op(
     lower=lambda A: waited("linalg.inv", np.linalg.inv, aten._linalg_inv_unchecked(A), A),
     grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))},
     samples=_matrices(),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
     oracle=lambda torch: torch.linalg.inv,
 )
 
@@ -280,9 +276,7 @@ op(
     grad={"A": lambda grad, A, result: _spread(grad * aten.conj_of(result)) * _t(_inverse(A))},
     unsupported={"half": "lu_cpu"},
     samples=_matrices(),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
     oracle=lambda torch: torch.linalg.det,
 )
 
@@ -318,11 +312,9 @@ op(
         _scalars(A).fresh(dtype=A.dtype.to_real()),
     ),
     cpu=_slogdet,
-    aclnn=call("aclnnSlogdet", "A", "sign", "logabsdet"),
+    aclnn=call("aclnnSlogdet"),
     grad={"A": _slogdet_grad},
     samples=_matrices(),
-    tolerance="composite",
-    surface="linalg",
     oracle=lambda torch: torch.linalg.slogdet,
 )
 
@@ -419,8 +411,6 @@ op(
         *_matrices(Arg((3, 2), "float64"))()[1:],
         *_matrices(Arg((3,), "float32"))()[:1],
     ],
-    tolerance="composite",
-    surface="none",
     oracle=lambda torch: torch.linalg.solve,
 )
 
@@ -474,8 +464,6 @@ op(
     # Differences of one element leave the symmetric matrices: gradients are tested with torch's.
     unsupported={"half": "cholesky_cpu"},
     samples=lambda: [Sample((Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),))],
-    tolerance="composite",
-    surface="none",
     oracle=lambda torch: torch.linalg.cholesky,
 )
 
@@ -549,8 +537,6 @@ op(
     lower=_eigh_by_svd,
     grad={"A": _eigh_grad},
     unsupported={"bool whole half": "linalg_eigh_cpu"},
-    tolerance="composite",
-    surface="linalg",
     unsampled=_SIGNS,
 )
 
@@ -649,8 +635,6 @@ op(
     infer=_svd_v,
     cpu=lambda A, full_matrices: _adjoint_last(_svd(A, full_matrices)),
     aclnn=call("aclnnSvd", "A", "full_matrices", True, "S", "U", "V"),
-    tolerance="composite",
-    surface="none",
     unsampled=_SIGNS,
 )
 
@@ -670,8 +654,6 @@ op(
     lower=_svd_by_v,
     grad={"A": _svd_grad},
     unsupported={"half": "linalg_svd_cpu"},
-    tolerance="composite",
-    surface="linalg",
     unsampled=_SIGNS,
 )
 
@@ -765,7 +747,5 @@ op(
     aclnn=call("aclnnLinalgQr", "A", lambda a: _QR_MODES[a["mode"]], "Q", "R"),
     grad={"A": _qr_grad},
     unsupported={"half": "geqrf_cpu"},
-    tolerance="composite",
-    surface="linalg",
     unsampled=_SIGNS,
 )

@@ -104,8 +104,6 @@ def _by_zero_pivots(A: Tensor, B: Tensor) -> Tensor:
 @composite(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     samples=calls((SQUARE,)),
-    tolerance="composite",
-    surface="linalg",
 )
 def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """The inverse, and whether a matrix of the batch has none."""
@@ -130,7 +128,6 @@ composite(
     lambda self, n: aten.linalg_matrix_power(self, n),
     summary="`n`-th power of square matrices `[*, N, N]`.",
     samples=calls((SQUARE, 3), (SQUARE, -1)),
-    tolerance="composite",
     surface="both",
 )
 composite(
@@ -139,7 +136,6 @@ composite(
     autocast="float32 on cpu",
     summary="Inverse of square matrices `[*, N, N]`.",
     samples=calls((SQUARE,)),
-    tolerance="composite",
     out="expected",
 )
 
@@ -149,8 +145,6 @@ composite(
     " -> (Tensor result, Tensor info)",
     unsupported={"half": "lu_cpu"},
     samples=calls((SQUARE, Arg((3, 2)))),
-    tolerance="composite",
-    surface="linalg",
 )
 def solve_ex(
     A: Tensor, B: Tensor, left: bool = True, check_errors: bool = False
@@ -179,8 +173,6 @@ def solve_ex(
     " -> (Tensor L, Tensor info)",
     unsupported={"half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),
-    tolerance="composite",
-    surface="linalg",
 )
 def cholesky_ex(
     A: Tensor, upper: bool = False, check_errors: bool = False
@@ -224,7 +216,6 @@ composite(
     summary="Cholesky factor of positive definite matrices `[*, N, N]`.",
     unsupported={"bool whole half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),
-    tolerance="composite",
 )
 
 
@@ -291,7 +282,6 @@ op(
     unsupported={"bool whole half": "cholesky_solve_cpu"},
     samples=calls((Arg((2, 3)), POSITIVE)),
     autocast="float32 on cpu",
-    tolerance="composite",
 )
 op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
@@ -306,7 +296,6 @@ op(
     },
     unsupported={"bool whole half": "cholesky_inverse_out_cpu"},
     samples=calls((POSITIVE,)),
-    tolerance="composite",
 )
 
 
@@ -325,14 +314,12 @@ composite(
     summary="QR decomposition of `[*, M, N]`; deprecated for `torch.linalg.qr`.",
     unsupported={"half": "geqrf_cpu"},
     samples=calls((Arg((3, 2)),)),
-    tolerance="composite",
 )
 
 
 @composite(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     unsampled="vectors are unique only up to signs: linalg_svd is held by the tests of linalg",
-    tolerance="composite",
     surface="both",
 )
 def svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, ...]:
@@ -349,7 +336,6 @@ def svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tenso
 @composite(
     "logdet(Tensor self) -> Tensor",
     samples=calls((SQUARE,)),
-    tolerance="composite",
 )
 def logdet(self: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN for a negative one."""
@@ -367,7 +353,6 @@ for _name, _where in (("det", "linalg_det"), ("slogdet", "linalg_slogdet")):
         lambda self, _row=_where: getattr(aten, _row)(self),
         unsupported={"half": "lu_cpu"} if _name == "det" else {},
         samples=calls((SQUARE,)),
-        tolerance="composite",
         surface="both",
     )  # fmt: skip
 
@@ -402,14 +387,13 @@ op(
     infer=lambda self, other, dim: self.fresh(),
     lower=_cross,
     # torch rounds both products of halves, which the operator need not.
-    aclnn=call("aclnnLinalgCross", "self", "other", "dim", "out", when=_is_no_half),
+    aclnn=call("aclnnLinalgCross", when=_is_no_half),
     grad={
         "self": lambda grad, other, dim: aten._cross(aten.conj_of(other), grad, dim),
         "other": lambda grad, self, dim: aten._cross(grad, aten.conj_of(self), dim),
     },
     unsampled="linalg.cross is held against torch",
     tolerance="gradient",
-    surface="none",
 )
 
 
@@ -419,7 +403,6 @@ op(
     samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5))),
     tolerance="gradient",
     out="expected",
-    surface="linalg",
 )
 def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The vector product along a dimension of three elements."""
@@ -473,7 +456,6 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5))),
     tolerance="accumulated",
     rule="stored",
-    surface="linalg",
     autocast="lower",
 )
 def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
@@ -494,8 +476,6 @@ def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
         )
     },
     samples=calls((Arg((3,)),)),
-    tolerance="composite",
-    surface="linalg",
 )
 def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
     """Rising powers of each element, `[…, n, N]`."""
@@ -517,7 +497,6 @@ composite(
     samples=calls((Arg((3, 2)), Arg((4, 3)))),
     oracle=lambda torch: torch.Tensor.__rmatmul__,
     tolerance="accumulated",
-    surface="none",
     fixed_shape=True,
 )
 
@@ -530,7 +509,6 @@ _LU_WITH_INFO = named_kind("_lu_with_info", ("LU", "pivots", "info"))
     unsupported={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,), (SQUARE, True)),
     oracle=lambda torch: lambda A, *rest: torch.linalg.lu_factor(A, pivot=all(rest[:1])),
-    tolerance="composite",
 )
 def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """The packed factors and pivots, with whether each matrix is singular where asked."""
@@ -549,7 +527,6 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
     # torch's gradient of vander fails: it writes powers in place that it needs again.
     samples=calls((Arg((3,), grad=False), 4)),
-    tolerance="composite",
     surface="function",
 )
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:

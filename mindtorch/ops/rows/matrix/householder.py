@@ -60,9 +60,7 @@ op(
     lower=_reflect,
     grad={("A", "tau", "other"): _reflect_grad},
     unsampled="linalg.householder_product and ormqr are held against torch",
-    tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
-    surface="none",
 )
 
 
@@ -95,9 +93,7 @@ def _refusal(A: Tensor, tau: Tensor) -> str:
     unsupported={"bool whole half": "orgqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)))),
     autocast="float32 on cpu",
-    tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
-    surface="linalg",
 )
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """The first columns of the product of reflections: `[…, m, n]`, as LAPACK's orgqr."""
@@ -114,7 +110,6 @@ composite(
     unsupported={"bool whole half": "orgqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)))),
     autocast="float32 on cpu",
-    tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
     surface="both",
 )
@@ -125,7 +120,6 @@ composite(
     " -> Tensor",
     samples=calls((Arg((4, 2)), Arg((2,)), Arg((4, 3)))),
     autocast="float32 on cpu",
-    tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
     surface="both",
 )
@@ -241,7 +235,6 @@ op(
     lower=_reflections,
     unsupported={"bool whole half": "geqrf_cpu"},
     samples=calls((Arg((4, 2)),), (SQUARE,)),
-    tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
     surface="both",
     layout_bound=True,  # of columns that are equal, what is left to reflect is rounding

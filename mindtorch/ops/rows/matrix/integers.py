@@ -54,7 +54,6 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     "_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
     samples=calls((Arg((2, 4), grad=False), Arg((3, 4), "int8", -9, 9), Arg((3,), grad=False))),
     surface="function",
-    tolerance="composite",
 )
 def _weight_int8pack_mm(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
     """`[m, k]` by the transposed int8 `[n, k]`, each column times its scale `[n]`."""

@@ -23,7 +23,6 @@ _SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0
     },
     samples=calls((_SQUARE,), (Arg((2, 3)), 1), (Arg((2, 3)), float("-inf"), (0, 1), True)),
     tolerance="accumulated",
-    surface="linalg",
 )
 def matrix_norm(
     A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, dtype: object = None
@@ -81,7 +80,6 @@ def _singular_norm(A: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> 
     " ScalarType? dtype=None) -> Tensor",
     samples=calls((Arg((3, 4)),), (_SQUARE, 1), (Arg((2, 3)), 3, 1)),
     tolerance="accumulated",
-    surface="linalg",
 )
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None
@@ -108,9 +106,7 @@ def norm(
     autocast="float32 on cpu",
     unsupported={"half": "lu_cpu"},
     samples=calls((_SQUARE, Arg((3, 2))), Sample((_SQUARE, Arg((2, 3))), {"left": False})),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
 )
 def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     """X with A X = B (X A = B when not `left`); LinAlgError for a singular A."""
@@ -128,9 +124,7 @@ def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
         (Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),),
         Sample((Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),), {"upper": True}),
     ),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
 )
 def cholesky(A: Tensor, upper: bool = False) -> Tensor:
     """L with A = L Lᵀ; LinAlgError for an A that is not positive-definite."""
@@ -144,9 +138,7 @@ def cholesky(A: Tensor, upper: bool = False) -> Tensor:
     autocast="float32 on cpu",
     unsupported={"bool whole half": "linalg_eigh_cpu"},
     samples=calls((replace(_SQUARE, grad=False),)),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
 )
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues, rising, of symmetric matrices."""
@@ -162,9 +154,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     autocast="float32 on cpu",
     unsupported={"half": "linalg_svd_cpu"},
     samples=calls((_SQUARE,), (Arg((3, 2)),)),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
 )
 def svdvals(A: Tensor, driver: str | None = None) -> Tensor:
     """Singular values, falling."""
@@ -174,9 +164,7 @@ def svdvals(A: Tensor, driver: str | None = None) -> Tensor:
 @composite(
     "linalg_matrix_power(Tensor A, int n) -> Tensor",
     samples=calls((_SQUARE, 3), (_SQUARE, 0), (Arg((2, 3, 3)), 2)),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
 )
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """A to the `n`-th power; of its inverse for a negative one."""
@@ -247,7 +235,6 @@ def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     samples=calls(([Arg((2, 3)), Arg((3, 4)), Arg((4, 2))],)),
     tolerance="accumulated",
     rule="products",
-    surface="linalg",
 )
 def multi_dot(tensors: tuple[Tensor, ...]) -> Tensor:
     """The product of several matrices, in the order that costs least."""
@@ -272,7 +259,6 @@ composite(
     samples=calls((Arg((2, 3)), Arg((3, 2)))),
     tolerance="accumulated",
     out="expected",
-    surface="linalg",
 )
 composite(
     "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
@@ -280,5 +266,4 @@ composite(
     summary="A view of the diagonal of the last two dimensions.",
     samples=calls((Arg((3, 4)),), Sample((Arg((2, 3, 4)),), {"offset": 1})),
     tolerance="exact",
-    surface="linalg",
 )

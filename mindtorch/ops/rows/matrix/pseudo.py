@@ -95,8 +95,6 @@ op(
     lower=_pinv,
     grad={"A": _pinv_grad},
     unsampled="linalg_pinv is held against torch",
-    tolerance="composite",
-    surface="none",
 )
 
 
@@ -104,8 +102,6 @@ op(
     "linalg_pinv(Tensor A, Any rcond=None, bool hermitian=False, *, Any atol=None, Any rtol=None)"
     " -> Tensor",
     samples=calls((SQUARE,), (Arg((3, 2)),)),
-    tolerance="composite",
-    surface="linalg",
 )
 def pinv(
     A: Tensor,
@@ -132,7 +128,6 @@ composite(
     summary="Pseudo-inverse: `[*, M, N] → [*, N, M]`.",
     samples=calls((SQUARE,)),
     autocast="float32 on cpu",
-    tolerance="composite",
 )
 
 
@@ -142,7 +137,6 @@ composite(
     samples=calls((SQUARE,), (Arg((2, 2), values=((1.0, 2.0), (2.0, 4.0))),)),
     autocast="float32 on cpu",
     tolerance="exact",
-    surface="linalg",
 )
 def matrix_rank(
     A: Tensor,
@@ -172,8 +166,6 @@ def matrix_rank(
     unsupported={"half": "linalg_svd_cpu"},
     samples=calls((SQUARE,), (replace(SQUARE, grad=False), 1)),
     autocast="float32 on cpu",
-    tolerance="composite",
-    surface="linalg",
 )
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number in a norm: by singular values, or of A and of its inverse."""
@@ -230,8 +222,6 @@ def _in_tall_columns(solution: Tensor, rest: int) -> Tensor:
     " -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     samples=calls((Arg((4, 2)), Arg((4, 3)))),
     autocast="float32 on cpu",
-    tolerance="composite",
-    surface="linalg",
 )
 def lstsq(
     A: Tensor, B: Tensor, rcond: float | None = None, driver: str | None = None
@@ -393,15 +383,12 @@ op(
     lower=_exp,
     grad={"self": _exp_grad},
     samples=calls((SQUARE,), (Arg((2, 2, 2)),)),
-    tolerance="composite",
-    surface="linalg",
 )
 composite(
     "matrix_exp(Tensor self) -> Tensor",
     lambda self: aten.linalg_matrix_exp(self),
     summary="Matrix exponential of `[*, N, N]`.",
     samples=calls((SQUARE,)),
-    tolerance="composite",
 )
 
 
@@ -410,8 +397,6 @@ composite(
     samples=calls((Arg((2, 2, 4), values=SQUARE.values and
                        [[[4.0, 1, 0, 0], [1, 3, 0, 0]], [[0, 0, 2, 1], [0, 1, 0, 5]]]), 2)),
     autocast="float32 on cpu",
-    tolerance="composite",
-    surface="linalg",
 )  # fmt: skip
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of A as a map from its last dimensions to its first `ind`."""
@@ -443,8 +428,6 @@ def _count(shape: tuple[int, ...]) -> int:
     samples=calls(Sample((Arg((2, 2, 4), values=[[[4.0, 1, 0, 0], [1, 3, 0, 0]],
                                                  [[0, 0, 2, 1], [0, 1, 0, 5]]]), Arg((2, 2))))),
     autocast="float32 on cpu",
-    tolerance="composite",
-    surface="linalg",
 )  # fmt: skip
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """The X with tensordot(A, X, X.ndim) = B."""

@@ -20,7 +20,6 @@ def _left_for_scripts() -> None:
     "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
     samples=calls((_SQUARE,), (Arg((2, 3)), True)),
     surface="function",
-    tolerance="composite",
 )
 def nuclear_norm(self: Tensor, keepdim: bool = False) -> Tensor:
     """The sum of the singular values."""
@@ -34,7 +33,6 @@ def nuclear_norm(self: Tensor, keepdim: bool = False) -> Tensor:
         (Arg((2, 3, 4)), (0, 2)),
     ),
     surface="function",
-    tolerance="composite",
 )
 def nuclear_norm_dim(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """The sum of the singular values of the matrices in two dimensions."""
@@ -76,7 +74,6 @@ def native_channel_shuffle(self: Tensor, groups: int) -> Tensor:
     "affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor",
     samples=calls((Arg((1, 2, 3)), (1, 1, 2, 3), False)),
     surface="function",
-    tolerance="composite",
 )
 def affine_grid_generator(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
     """torch.nn.functional.affine_grid."""

@@ -56,8 +56,6 @@ op(
     grad={"A": _eig_grad},
     unsupported={"half": "linalg_eig_out_cpu"},
     autocast="float32 on cpu",
-    tolerance="composite",
-    surface="linalg",
     unsampled=_SIGNS,
     absent=_NPU,
 )
@@ -77,8 +75,6 @@ composite(
     unsupported={"half": "linalg_eig_out_cpu"},
     samples=calls((SQUARE,)),
     autocast="float32 on cpu",
-    tolerance="composite",
-    surface="linalg",
     absent=_NPU,
 )
 
@@ -123,8 +119,6 @@ op(
     cpu=_ldl,
     unsupported={"half": "ldl_factor_kernel_cpu"},
     samples=calls((SQUARE,)),
-    tolerance="composite",
-    surface="linalg",
     absent=_LDL,
 )
 composite(
@@ -133,8 +127,6 @@ composite(
     summary="LDL factors of Hermitian matrices `[*, N, N]`, and pivots.",
     unsupported={"half": "ldl_factor_kernel_cpu"},
     samples=calls((replace(SQUARE, grad=False),)),
-    tolerance="composite",
-    surface="linalg",
     absent=_LDL,
 )
 
@@ -170,8 +162,6 @@ op(
     cpu=_ldl_solve,
     unsupported={"half": "ldl_solve_kernel_cpu"},
     samples=calls(Sample((SQUARE, Arg((3,), "int32", values=(1, 2, 3)), Arg((3, 2))))),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
     absent=_LDL,
 )

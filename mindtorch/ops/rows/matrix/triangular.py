@@ -121,11 +121,8 @@ op(
         _substitute(A.swapaxes(-1, -2) if transpose else A, self, upper != transpose, True,
                     unitriangular), A.copy(),
     ),
-    aclnn=call("aclnnTriangularSolve", "self", "A", "upper", "transpose", "unitriangular",
-               "solution", "cloned_coefficient"),
+    aclnn=call("aclnnTriangularSolve"),
     unsupported={"bool whole half": "triangular_solve_cpu"}, samples=calls((Arg((3, 2)), SQUARE)),
-    tolerance="composite",
-    surface="none",
     oracle=lambda torch: torch.triangular_solve,
 )  # fmt: skip
 op(
@@ -141,8 +138,6 @@ op(
     },
     unsupported={"bool whole half": "triangular_solve_cpu"},
     samples=calls(Sample((SQUARE, Arg((3, 2))), {"upper": True})),
-    tolerance="composite",
-    surface="linalg",
 )
 
 
@@ -151,7 +146,6 @@ op(
     " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
     unsupported={"bool whole half": "triangular_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE)),
-    tolerance="composite",
     surface="both",
 )
 def triangular_solve(
@@ -374,7 +368,6 @@ op(
     grad={},
     unsampled="its arguments are pivots of a factorization: the rows of linalg_lu run it",
     tolerance="exact",
-    surface="none",
     fixed_shape=True,
 )
 
@@ -405,8 +398,6 @@ op(
     grad={"A": _lu_grad},
     unsupported={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,), (Arg((4, 2)),)),
-    tolerance="composite",
-    surface="linalg",
 )
 
 
@@ -414,8 +405,6 @@ op(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
     unsupported={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,)),
-    tolerance="composite",
-    surface="linalg",
 )
 def lu_factor(A: Tensor, pivot: bool = True) -> tuple[Tensor, Tensor]:
     """L and U in one matrix, and the exchanges of rows."""
@@ -459,8 +448,6 @@ def lu_unpack(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
     unsupported={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,)),
-    tolerance="composite",
-    surface="linalg",
 )
 def lu(A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
     """A = P L U; an empty P without pivots."""
@@ -508,9 +495,7 @@ def _check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:
     " -> Tensor",
     unsupported={"half": "linalg.lu_solve_cpu"},
     samples=calls((SQUARE, Arg((3,), "int32", values=(2, 2, 3)), Arg((3, 2)))),
-    tolerance="composite",
     out="expected",
-    surface="linalg",
 )
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint: bool = False
@@ -550,7 +535,6 @@ composite(
     unsupported={"half": "linalg.lu_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
     autocast="float32 on cpu",
-    tolerance="composite",
     out="expected",
     surface="both",
 )

@@ -25,7 +25,6 @@ def _copied(name: str, params: str, sample: Sequence[Any], returns: str = "Tenso
         f"{name}_copy(Tensor self{params}) -> {returns}",
         body,
         samples=calls(sample),
-        tolerance="exact",
         out="expected",
         surface="function",
         layout_bound=name == "as_strided",
@@ -98,7 +97,6 @@ for _text, _view, _sample in (
         _text,
         _clone_of(_view),
         samples=calls(_sample),
-        tolerance="exact",
         out=_SAME if _text.startswith("narrow") else "expected",
         surface="both" if _text.startswith("narrow") else "function",
     )
@@ -120,7 +118,6 @@ def _put(self: Tensor, src: Tensor, view: Callable[[Tensor], Tensor], name: str)
 @composite(
     "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
     samples=calls((_MATRIX, Arg((2,)), 1, 0)),
-    tolerance="exact",
     surface="both",
 )
 def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
@@ -132,7 +129,6 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)"
     " -> Tensor",
     samples=calls((_MATRIX, Arg((2, 2)), 1, 0, 2)),
-    tolerance="exact",
     out="expected",
     surface="both",
 )
@@ -151,7 +147,6 @@ def slice_scatter(
 @composite(
     "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     samples=calls((_MATRIX, Arg((2,)))),
-    tolerance="exact",
     surface="both",
 )
 def diagonal_scatter(
@@ -166,7 +161,6 @@ def diagonal_scatter(
     " int? storage_offset=None) -> Tensor",
     # torch gives `self` a gradient where it was overwritten; it is zero here.
     samples=calls((Arg((2, 3), grad=False), Arg((2, 2)), (2, 2), (2, 1))),
-    tolerance="exact",
     layout_bound=True,
     surface="both",
 )
@@ -192,7 +186,6 @@ for _name, _params, _sample in (
         f"{_name}(Tensor(a) self, {_params}) -> Tensor(a)[]",
         lambda self, cuts, dim=0, _view=_name[7:]: tuple(getattr(self, _view)(cuts, dim)),
         samples=calls(_sample),
-        tolerance="exact",
         surface="both",
     )
 
@@ -218,7 +211,6 @@ def _cut(name: str, axis: Callable[[int], int], least: int) -> None:
         f"{name}(Tensor(a) self, Any indices_or_sections) -> Tensor(a)[]",
         body,
         samples=calls((Arg((2, 4, 2)), 2), (Arg((4, 4, 4)), (1, 3))),
-        tolerance="exact",
         surface="both",
     )
 
@@ -231,7 +223,6 @@ _cut("dsplit", lambda ndim: 2, 3)
 @composite(
     "dstack(Tensor[] tensors) -> Tensor",
     samples=calls(([_MATRIX, _MATRIX],)),
-    tolerance="exact",
     surface="function",
 )
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -242,7 +233,6 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
 @composite(
     "block_diag(Tensor[] tensors) -> Tensor",
     samples=calls(Sample(([_MATRIX, Arg((1, 2)), Arg((3,))],))),
-    tolerance="exact",
     surface="function",
     variadic="alone",
     oracle=lambda torch: lambda tensors: torch.block_diag(*tensors),
@@ -270,7 +260,6 @@ def block_diag(tensors: Sequence[Tensor]) -> Tensor:
 @composite(
     "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
     samples=calls((Arg((4,)),), (Arg((3,)), 2, True)),
-    tolerance="exact",
     surface="both",
 )
 def combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
@@ -309,7 +298,6 @@ def _places(places: Sequence[int], like: Tensor) -> Tensor:
 @composite(
     "diagflat(Tensor self, int offset=0) -> Tensor",
     samples=calls((Arg((2, 2)),), (Arg((3,)), 1)),
-    tolerance="exact",
     surface="both",
 )
 def diagflat(self: Tensor, offset: int = 0) -> Tensor:
@@ -320,7 +308,6 @@ def diagflat(self: Tensor, offset: int = 0) -> Tensor:
 @composite(
     "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
     samples=calls((_MATRIX,), (_MATRIX, -1)),
-    tolerance="exact",
     surface="both",
 )
 def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
@@ -369,7 +356,6 @@ def _chunked_dim(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> int:
 @composite(
     "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
     samples=calls(Sample(([Arg((3, 2)), Arg((2, 3))], 0, 2))),
-    tolerance="exact",
     surface="function",
 )
 def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:

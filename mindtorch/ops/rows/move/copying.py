@@ -27,7 +27,6 @@ op(
     aclnn=call("aclnnInplaceCopy", "out", "self"),
     grad={"self": lambda grad: grad},
     samples=unary(dtypes=("float32", "int64", "bool", "bfloat16")),
-    tolerance="exact",
 )
 
 
@@ -47,7 +46,6 @@ composite(
     summary="The tensor itself where it is contiguous, else a copy that is.",
     surface="method",
     samples=calls((Arg((2, 3)),), (Arg((2, 3), layout="transposed"),)),
-    tolerance="exact",
 )
 
 
@@ -71,7 +69,6 @@ op(
             aten.sum_to_size(grad, src_geom.shape), src_geom.device, src_geom.dtype
         ),
     },
-    tolerance="exact",
     rule="conversion",
     surface="none",
     inplace=True,
@@ -119,9 +116,7 @@ op(
             self_geom.dtype,
         )
     },
-    tolerance="exact",
     rule="conversion",
-    surface="none",
     samples=calls(
         Sample((Arg((2, 3)),), {"dtype": "float64", "device": None}),
         Sample((Arg((2, 3), "int64"),), {"dtype": "float16", "device": None}),
@@ -166,7 +161,6 @@ op(
         "value": lambda grad: aten.sum(grad),
     },
     samples=lambda: [Sample((Arg((2, 3), d), 2)) for d in ("float32", "int64", "bool")],
-    tolerance="exact",
     surface="function",
     inplace=True,
     overlaps=True,
@@ -180,7 +174,6 @@ op(
     aclnn=call("aclnnInplaceZero", "self", inplace=True),
     grad={"self": lambda grad: aten.zeros_like(grad)},
     samples=unary(dtypes=("float32", "int64")),
-    tolerance="exact",
     surface="none",
     inplace=True,
     overlaps=True,

@@ -136,7 +136,6 @@ op(
         Sample((Arg((3, 4)), 0, Arg((2, 4), "int64", 0, 2))),
         Sample((Arg((3, 4)), 0, Arg((2, 3), "int64", 0, 2))),
     ],
-    tolerance="exact",
     out="expected",
     cost=lookup,
     apart=True,
@@ -203,7 +202,7 @@ op(
         for d in ("float32", "float64", "float16", "int64")
     ],
     oracle=lambda torch: torch.scatter,
-    tolerance="exact", out="expected",
+    out="expected",
     inplace=True, surface="both",
     apart=True,
 )  # fmt: skip
@@ -226,7 +225,6 @@ op(
         Sample((Arg((3, 4), d), 1, Arg((3, 2), "int64", 0, 3), 2)) for d in ("float32", "int64")
     ],
     oracle=lambda torch: torch.scatter,
-    tolerance="exact",
     out="expected",
     inplace=True,
     surface="both",
@@ -300,7 +298,7 @@ op(
     infer=_scatter_infer,
     bounds=along,
     cpu=lambda self, dim, index, src: _write(self, dim, index, src, _wide_add),
-    aclnn=call("aclnnScatterAdd", "self", "dim", "index", "src", "out", when=indexed),
+    aclnn=call("aclnnScatterAdd", when=indexed),
     lower=lambda self, dim, index, src: aten.scatter_add(self, dim, counted(index), src),
     grad={
         "self": lambda grad: grad,
@@ -363,7 +361,7 @@ op(
     bounds=along,
     cpu=_select,
     compute="raw",
-    aclnn=call("aclnnIndexSelect", "self", "dim", "index", "out"),
+    aclnn=call("aclnnIndexSelect"),
     grad={
         "self": lambda grad, self_geom, dim, index: aten.index_add(
             aten.zeros(self_geom.shape, dtype=grad.dtype, device=grad.device), dim, index, grad
@@ -373,7 +371,6 @@ op(
         *(Sample((Arg((3, 4), d), 1, Arg((5,), "int64", 0, 3))) for d in (*FLOATS, "int64")),
         Sample((Arg((3, 4)), 0, Arg((2,), "int32", 0, 2))),
     ],
-    tolerance="exact",
     out="{name}(): self and result must have the same scalar type",
     cost=lookup,
     apart=True,
@@ -555,8 +552,7 @@ op(
     infer=_add_infer,
     bounds=along,
     cpu=_added,
-    aclnn=call("aclnnIndexAdd", "self", "dim", "index", "source", "alpha", "out",
-               when=lambda a: a["self"].dtype.category != dt.COMPLEX),
+    aclnn=call("aclnnIndexAdd", when=lambda a: a["self"].dtype.category != dt.COMPLEX),
     lower=_add_parts,
     grad={
         "self": lambda grad: grad,
@@ -582,7 +578,6 @@ op(
         "source": lambda grad, dim, index: aten.index_select(grad, dim, index),
     },
     samples=_indexed_samples,
-    tolerance="exact",
     out="expected",
     inplace=True,
     apart=True,
@@ -625,7 +620,6 @@ op(
         Sample((Arg((3, 4), d), 0, Arg((2,), "int64", values=(2, 0)), 5))
         for d in ("float32", "int64", "bool")
     ],
-    tolerance="exact",
     inplace=True,
     overlaps="tensor[mask] = scalar",
 )
@@ -635,7 +629,6 @@ op(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
     samples=calls((Arg((3, 4)), 0, Arg((2,), "int64", values=(2, 0)), Arg(()))),
     oracle=lambda torch: torch.index_fill,
-    tolerance="exact",
     surface="both",
     inplace=True,
 )
@@ -659,7 +652,6 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
         (Arg((1, 4)), Arg((3, 2), "int64", 0, 3), 1),
         (Arg((2, 3)), Arg((2, 2), "int64", -7, 8), 1),
     ),
-    tolerance="exact",
     out="expected",
     cost=lookup,
 )
@@ -705,7 +697,6 @@ def outside(index: Tensor, flat: Tensor) -> IndexError:
         (Arg((3, 4)), Arg((2, 2), "int64", 0, 11)),
         (Arg((3, 4)), Arg((2,), "int64", values=(-1, 3))),
     ),
-    tolerance="exact",
     out="{name}(): self and out expected to have the same dtype, but got self.dtype = {Want} and"
     " out.dtype = {Got}",
     cost=lookup,
@@ -748,7 +739,5 @@ op(
         )
     },
     unsampled="take is held against torch",
-    tolerance="exact",
-    surface="none",
     cost=lookup,
 )

@@ -97,7 +97,7 @@ op(
     bounds=_outside,
     cpu=lambda self, indices: _at(self, indices, self.__getitem__),
     compute="raw",
-    aclnn=call("aclnnIndex", "self", "indices", "out", when=is_real),
+    aclnn=call("aclnnIndex", when=is_real),
     lower=in_pairs(lambda pairs, indices: aten.index(pairs, indices)),
     grad={
         "self": lambda grad, self_geom, indices: aten.index_put(
@@ -109,7 +109,6 @@ op(
         Sample((Arg((4, 3)), [None, Arg((2, 2), "int64", values=((2, 0), (1, 1)))])),
         Sample((Arg((3, 4100), grad=False), [Arg((2,), "int64", values=(2, 0))])),
     ],
-    tolerance="exact",
     cost=lookup,
     surface="none",
 )
@@ -231,7 +230,7 @@ op(
     infer=lambda self: Dynamic(dt.int64, self.device, (self.numel, self.ndim), column_major=True),
     cpu=_places,
     compute="raw",
-    aclnn=call("aclnnNonzero", "self", "out", when=is_real),
+    aclnn=call("aclnnNonzero", when=is_real),
     lower=lambda self: aten.nonzero(aten.ne(self, 0)),
     grad={},
     samples=lambda: [
@@ -239,7 +238,6 @@ op(
         Sample((Arg((3,), "bool"),)),
         Sample((Arg((), values=1),)),
     ],
-    tolerance="exact",
     out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
 )
 
@@ -261,7 +259,6 @@ composite(
         Sample((Arg((3,), "bool"),), {"as_tuple": False}),
     ),
     oracle=lambda torch: torch.nonzero,
-    tolerance="exact",
     out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
     surface="both",
 )
@@ -270,5 +267,4 @@ composite(
     lambda self: aten.nonzero(self),
     summary="Indices of elements that are not 0: `[N, dimensions]`.",
     samples=calls((Arg((3, 4), "int64", 0, 1),), (Arg((3,), "bool"),)),
-    tolerance="exact",
 )

@@ -102,7 +102,7 @@ op(
     infer=_cat_infer,
     cpu=_cat,
     compute="raw",
-    aclnn=call("aclnnCat", "tensors", "dim", "out", when=_no_complex128("out")),
+    aclnn=call("aclnnCat", when=_no_complex128("out")),
     lower=_cat_pairs,
     grad={"tensors": _cat_grad},
     samples=lambda: [
@@ -111,7 +111,6 @@ op(
         Sample(([Arg((2, 3)), Arg((2, 3), "float64")], -1)),
         Sample(([Arg((0,)), Arg((2, 3))],)),
     ],
-    tolerance="exact",
     apart=True,
 )
 
@@ -151,14 +150,13 @@ op(
         [t.astype(out.dtype.np, copy=False) for t in tensors], axis=dim
     ),
     compute="raw",
-    aclnn=call("aclnnStack", "tensors", "dim", "out"),
+    aclnn=call("aclnnStack"),
     grad={"tensors": lambda grad, dim: tuple(aten.unbind(grad, dim))},
     samples=lambda: [
         Sample(([Arg((2, 3)), Arg((2, 3), "float32", 0, 1)],)),
         Sample(([Arg((2, 3), "int64"), Arg((2, 3), "int64")], -1)),
         Sample(([Arg(()), Arg(())],)),
     ],
-    tolerance="exact",
 )
 
 
@@ -184,7 +182,6 @@ def _joined(name: str, at: int, least: Callable[..., Any]) -> None:
         joined,
         summary=f"Tensors joined along {'rows' if name == 'vstack' else 'columns'}.",
         samples=calls(([Arg((2, 3)), Arg((2, 3), low=-1)],), ([Arg((3,)), Arg((3,), low=-1)],)),
-        tolerance="exact",
     )
 
 
@@ -244,10 +241,9 @@ op(
     infer=_repeat_infer,
     cpu=_repeated,
     compute="raw",
-    aclnn=call("aclnnRepeat", "self", "repeats", "out"),
+    aclnn=call("aclnnRepeat"),
     grad={"self": _repeat_grad},
     samples=lambda: [Sample((Arg((2, 3), d), (2, 1, 3))) for d in ("float32", "int64", "bfloat16")],
-    tolerance="exact",
     surface="method",
 )
 
@@ -321,7 +317,6 @@ composite(
     " -> Tensor",
     _each,
     samples=calls((Arg((2, 3)), 2), (Arg((2, 3)), 3, 1)),
-    tolerance="exact",
 )
 composite(
     "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *,"
@@ -332,7 +327,6 @@ composite(
         (Arg((3,)), Arg((3,), "int64", values=(0, 2, 1))),
     ),
     oracle=lambda torch: torch.repeat_interleave,
-    tolerance="exact",
     surface="both",
 )
 composite(
@@ -345,7 +339,6 @@ composite(
     unsupported={"bool short half real complex": "repeat_interleave_cpu"},
     samples=calls((Arg((3,), "int64", values=(2, 0, 1)),)),
     oracle=lambda torch: torch.repeat_interleave,
-    tolerance="exact",
     surface="function",
 )
 composite(
@@ -353,7 +346,6 @@ composite(
     _tile,
     summary="Copies side by side, `dims` times along each dimension.",
     samples=calls((Arg((2, 3)), (2,)), (Arg((3,)), (2, 2))),
-    tolerance="exact",
 )
 
 
@@ -388,8 +380,7 @@ op(
     compute="raw",
     lower=_each_in_blocks,
     grad={"self": _each_grad},
-    tolerance="exact",
-    surface="none", samples=calls((Arg((2, 3)), 2, 0), (Arg((2, 3)), 3, -1)),
+    samples=calls((Arg((2, 3)), 2, 0), (Arg((2, 3)), 3, -1)),
 )  # fmt: skip
 
 
@@ -407,13 +398,12 @@ op(
     infer=_flip_infer,
     cpu=lambda self, dims: np.flip(self, tuple(dims) if self.ndim else ()).copy(),
     compute="raw",
-    aclnn=call("aclnnFlip", "self", "dims", "out"),
+    aclnn=call("aclnnFlip"),
     grad={"self": lambda grad, dims: aten.flip(grad, dims)},
     samples=lambda: (
         [Sample((Arg((2, 3), d), (0,))) for d in ("float32", "int64", "bool", "bfloat16")]
         + [Sample((Arg((2, 3, 4)), (0, -1)))]
     ),
-    tolerance="exact",
 )
 
 
@@ -428,14 +418,12 @@ composite(
     lambda self: _flipped(self, 1),
     summary="Columns in reverse order.",
     samples=calls((Arg((2, 3)),), (Arg((3, 2, 2), "int64"),)),
-    tolerance="exact",
 )
 composite(
     "flipud(Tensor self) -> Tensor",
     lambda self: _flipped(self, 0),
     summary="Rows in reverse order.",
     samples=calls((Arg((2, 3)),), (Arg((3, 2, 2), "int64"),)),
-    tolerance="exact",
 )
 
 
@@ -479,7 +467,7 @@ op(
     infer=_roll_rule,
     cpu=_roll,
     compute="raw",
-    aclnn=call("aclnnRoll", "self", "shifts", "dims", "out", when=is_real_below_double),
+    aclnn=call("aclnnRoll", when=is_real_below_double),
     lower=lambda self, *args: (in_pairs(rolled) if self.is_complex() else _roll_wide)(self, *args),
     grad={
         "self": lambda grad, shifts, dims: aten.roll(grad, tuple(-s for s in shifts), dims)
@@ -488,7 +476,6 @@ op(
         Sample((Arg((3, 4)), (1,), (0,))), Sample((Arg((3, 4)), (1, -2), (0, 1))),
         Sample((Arg((3, 4), "int64"), 2)),
     ],
-    tolerance="exact",
 )  # fmt: skip
 
 
@@ -553,7 +540,6 @@ def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
             ]
             + [Sample((Arg((2, 3, 3)),))]
         ),
-        tolerance="exact",
         out="expected",
         inplace=True,
     )
@@ -593,7 +579,6 @@ composite(
     _diag,
     summary="Diagonal matrix of a vector, or diagonal of a matrix.",
     samples=calls((Arg((3,)),), (Arg((3, 4)), 1), (Arg((2,)), -1)),
-    tolerance="exact",
     out="expected",
 )
 composite(
@@ -601,7 +586,6 @@ composite(
     _diag_embed,
     summary="Matrices with the last dimension as diagonal.",
     samples=calls((Arg((2, 3)),), (Arg((2, 3)), 1, 0, 2)),
-    tolerance="exact",
 )
 
 
@@ -622,7 +606,6 @@ def trace(self: Tensor) -> Tensor:
 @composite(
     "column_stack(Tensor[] tensors) -> Tensor",
     samples=calls(([Arg((3,)), Arg((3, 2)), Arg((3,))],)),
-    tolerance="exact",
 )
 def column_stack(tensors: tuple[Tensor, ...]) -> Tensor:
     """Tensors as columns, side by side; 0-d and 1-d ones are one column each."""
@@ -638,7 +621,6 @@ def column_stack(tensors: tuple[Tensor, ...]) -> Tensor:
     variadic="alone",
     samples=calls(([Arg((3,)), Arg((2,))],), ([Arg((3,))],)),
     oracle=lambda torch: lambda tensors: torch.cartesian_prod(*tensors),
-    tolerance="exact",
 )
 def cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
     """All combinations of the elements of 1-d tensors, one a row."""

@@ -150,7 +150,6 @@ op(
     grad={("self", "src"): _reduce_grad},
     unsampled="scatter_reduce is held against torch",
     tolerance="accumulated",
-    surface="none",
 )  # fmt: skip
 
 
@@ -209,7 +208,6 @@ op(
     },
     unsampled="index_reduce is held against torch",
     tolerance="accumulated",
-    surface="none",
 )
 
 
@@ -298,7 +296,6 @@ def _clamped(self: Tensor, indices: Sequence[Tensor | None]) -> list[Any]:
 @composite(
     "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
     samples=calls((Arg((4,)), Arg((3,), "bool"), [Arg((3,), "int64", values=(3, 0, 2))], 0)),
-    tolerance="exact",
     surface="function",
 )
 def _unsafe_masked_index(

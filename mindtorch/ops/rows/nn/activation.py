@@ -136,10 +136,7 @@ op(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
     infer=Slope("GeluBackwardKernelImpl", slope=_approximated),
     cpu=lambda grad, x, approximate: grad * _gelu_slope(x, approximate),
-    aclnn=call(
-        "aclnnGeluBackwardV2", "grad_output", "self", "approximate", "out",
-        when=in_dtypes("self", *SHORT_FLOATS),
-    ),
+    aclnn=call("aclnnGeluBackwardV2", when=in_dtypes("self", *SHORT_FLOATS)),
     lower=_gelu_backward,
     grad={
         "grad_output": lambda grad, self, approximate: aten.gelu_backward(
@@ -151,7 +148,6 @@ op(
     oracle=lambda torch: torch.ops.aten.gelu_backward,
     tolerance="composite",
     rule="activation_backward",
-    surface="none",
 )  # fmt: skip
 
 
@@ -474,7 +470,7 @@ op(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     infer=pointwise(only=("threshold_cpu", (*dt.INTEGERS, *FLOATING))),
     cpu=_threshold,
-    aclnn=call("aclnnThreshold", "self", "threshold", "value", "out", when=below_double()),
+    aclnn=call("aclnnThreshold", when=below_double()),
     lower=lambda self, threshold, value: aten.where(self <= threshold, value, self),
     grad={
         "self": lambda grad, self, threshold: aten.straight(
@@ -505,5 +501,4 @@ op(
         Sample((Arg((2, 3, 4)), Arg((1, 3, 1)))),
     ],
     tolerance="composite",  # a 0-d weight of another dtype is rounded first
-    surface="none",
 )

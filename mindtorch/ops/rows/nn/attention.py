@@ -19,7 +19,6 @@ from .pad import pad
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
     "attn_mask=None, float dropout_p=0.0, bool is_causal=False, float? scale=None, bool "
     "enable_gqa=False) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((2, 2, 3, 4)), Arg((2, 2, 5, 4)), Arg((2, 2, 5, 3))),
         (Arg((2, 3, 4)), Arg((2, 5, 4)), Arg((2, 5, 3)), Arg((3, 5))),
@@ -301,7 +300,6 @@ def _check_shape(name: str, tensor: Tensor | None, shape: tuple[int, ...]) -> No
     "q_proj_weight=None, Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, Tensor? "
     "static_k=None, Tensor? static_v=None, bool average_attn_weights=True, bool "
     "is_causal=False) -> (Tensor, Tensor)",
-    surface="nn",
     samples=calls(
         (
             Arg((3, 2, 4)),

@@ -561,7 +561,6 @@ op(
     unsupported={"bool": kernel("slow_conv2d_cpu", unless=bias_differs)},
     tolerance="accumulated",
     cost=weight_gradient,
-    surface="none",
     samples=calls(
         (Arg((2, 4, 3, 3)), Arg((2, 3, 5, 5)), Arg((4, 3, 3, 3)), (1, 1), (0, 0), (1, 1), 1)
     ),

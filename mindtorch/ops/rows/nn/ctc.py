@@ -135,7 +135,6 @@ op(
     },
     samples=calls((Arg(_LOGS.shape, low=-3, high=-0.5, grad=False), *_CALL)),
     tolerance="composite",
-    surface="none",
     fixed_shape=True,
 )
 op(
@@ -149,7 +148,6 @@ op(
     ),
     unsampled="what it is given belongs together: the gradient of _ctc_loss runs it",
     tolerance="composite",
-    surface="none",
     fixed_shape=True,
 )  # fmt: skip
 
@@ -159,7 +157,6 @@ op(
     "blank=0, str reduction='mean', bool zero_infinity=False) -> Tensor",
     autocast="float32 on cpu",
     unsupported={"bool whole half complex": "ctc_loss_cpu"},
-    surface="nn",
     # As torch's, the gradient holds for logs of probabilities only: no numbers agree with it.
     samples=calls(
         (

@@ -144,7 +144,6 @@ op(
     oracle=lambda torch: torch.ops.aten.embedding_dense_backward,
     tolerance="accumulated",
     rule="stored",
-    surface="none",
 )
 
 
@@ -304,7 +303,6 @@ op(
     tolerance="accumulated",
     cost=product("input"),
     rule="stored",
-    surface="none",
     fixed_shape=True,
 )  # fmt: skip
 
@@ -348,5 +346,4 @@ op(
     cost=product("input"),
     rule="stored",
     autocast="lower",
-    surface="nn",
 )

@@ -81,7 +81,6 @@ op(
     )},
     unsampled="fractional_max_pool2d and 3d are held against torch",
     tolerance="exact",
-    surface="none",
 )  # fmt: skip
 
 

@@ -42,7 +42,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 @composite(
     "relu6(Tensor input, bool inplace=False) -> Tensor",
     unsupported={"bool": Refusal("Bool inputs not supported for hardtanh")},
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
 )
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -69,7 +68,6 @@ def hardtanh(
 
 @composite(
     "silu.nn(Tensor input, bool inplace=False) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
     rule="activation",
 )
@@ -80,7 +78,6 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @composite(
     "mish.nn(Tensor input, bool inplace=False) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
     rule="activation",
 )
@@ -91,7 +88,6 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 @composite(
     "logsigmoid(Tensor input) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
     rule="activation",
 )
@@ -151,7 +147,6 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @composite(
     "hardswish.nn(Tensor input, bool inplace=False) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
     rule="activation",
 )
@@ -162,7 +157,6 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 @composite(
     "hardsigmoid.nn(Tensor input, bool inplace=False) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
     # torch's own has no second derivative; this says the same with one.
     oracle=lambda torch: lambda x, inplace=False: (x + 3).clamp(0, 6) / 6,
@@ -175,7 +169,6 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 @composite(
     "softsign(Tensor input) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
 )
 def softsign(input: Tensor) -> Tensor:
@@ -185,7 +178,6 @@ def softsign(input: Tensor) -> Tensor:
 
 @composite(
     "tanhshrink(Tensor input) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
     tolerance="chained",
 )
@@ -196,7 +188,6 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 @composite(
     "softshrink.nn(Tensor input, float lambd=0.5) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)),), (Arg((2, 3), "float64"), 0.3), Sample((Arg((2,)), -1.0), error=True)
     ),
@@ -302,7 +293,6 @@ def rrelu(
 @composite(
     "glu(Tensor input, int dim=-1) -> Tensor",
     unsupported={"bool whole complex": "glu_cpu"},
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((4, 3)), 0), Sample((Arg((3, 3)),), error=True)),
 )
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -328,7 +318,6 @@ def _softmax_dim(name: str, ndim: int) -> int:
 
 @composite(
     "softmax.nn(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"dim": 0, "dtype": "float64"})),
     rule="softmax",
 )
@@ -343,7 +332,6 @@ def softmax(
 
 @composite(
     "softmin(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"dim": 0, "dtype": "float64"})),
     rule="softmax",
 )
@@ -359,7 +347,6 @@ def softmin(
 @composite(
     "log_softmax.nn(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> "
     "Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"dim": 0, "dtype": "float64"})),
     rule="log_softmax",
 )
@@ -375,7 +362,6 @@ def log_softmax(
 @composite(
     "gumbel_softmax(Tensor logits, float tau=1, bool hard=False, float eps=1e-10, int dim=-1) "
     "-> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), Sample((Arg((3, 4)),), {"hard": True})),
     tolerance="random",
 )

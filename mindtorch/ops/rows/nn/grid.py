@@ -243,6 +243,7 @@ def _row(rank: int) -> None:
         samples=calls(*_samples(rank)),
         tolerance="chained",
         fixed_shape=True,
+        surface="function",
     )
     op(
         f"{name}_backward(Tensor grad_output, Tensor input, Tensor grid, {_SETTING},"
@@ -283,7 +284,6 @@ def _row(rank: int) -> None:
         unsampled=f"second gradients of {name} run it",
         absent={"npu": "CANN has no second gradient of grid_sample"},
         tolerance="composite",
-        surface="none",
         fixed_shape=True,
     )  # fmt: skip
 
@@ -298,6 +298,7 @@ for _rank in (2, 3):
     samples=calls(*(sample for rank in (2, 3) for sample in _samples(rank) if sample[2] == 0)),
     autocast="float32",
     tolerance="chained",
+    surface="function",
 )
 def _grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
@@ -314,7 +315,6 @@ def _grid_sampler(
 @composite(
     "grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', "
     "bool? align_corners=None) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((1, 2, 4, 3)), Arg((1, 3, 2, 2), low=-1.2, high=1.2), "bilinear", "zeros", False),
         (Arg((1, 2, 4, 3)), Arg((1, 3, 2, 2), low=-1.2, high=1.2), "nearest", "border", True),

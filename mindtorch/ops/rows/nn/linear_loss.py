@@ -35,7 +35,6 @@ def _refuse(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     "linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *,"
     " Tensor? linear_bias=None, Tensor? weight=None, str reduction='mean',"
     " int? ignore_index=None, float label_smoothing=0.0, Any options=None) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((5, 4)), Arg((3,), "int64", 0, 4)),
         Sample(

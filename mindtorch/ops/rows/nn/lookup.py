@@ -15,7 +15,6 @@ from ...words import *
 @composite(
     "embedding.nn(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
     "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((2, 3), "int64", 0, 4), Arg((5, 4))),
         (Arg((3,), "int64", values=(0, 2, 4)), Arg((5, 4)), 1),
@@ -107,7 +106,6 @@ op(
 
 @composite(
     "one_hot(Tensor tensor, int num_classes=-1) -> Tensor",
-    surface="nn",
     samples=calls((Arg((2, 3), "int64", 0, 4), 5), Sample((Arg((2,)), 3), error=True)),
     tolerance="exact",
 )
@@ -142,7 +140,6 @@ def _class_count(tensor: Tensor, num_classes: int) -> int:
     "float norm_type=2, bool scale_grad_by_freq=False, str mode='mean', bool sparse=False, "
     "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) "
     "-> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((2, 3), "int64", 0, 4), Arg((5, 4))),
         Sample(
@@ -356,7 +353,6 @@ op(
         lambda offsets, count, last: torch.bucketize(torch.arange(count), offsets, right=True)
     ),
     tolerance="exact",
-    surface="none",
     fixed_shape=True,
 )
 

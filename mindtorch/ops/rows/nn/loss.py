@@ -151,20 +151,9 @@ op(
     " -> (Tensor output, Tensor total_weight)",
     infer=_nll_rule,
     cpu=_nll,
-    aclnn=call(
-        "aclnnNLLLoss",
-        "self",
-        "target",
-        "weight",
-        "reduction",
-        "ignore_index",
-        "output",
-        "total_weight",
-        when=below_double("self"),
-    ),
+    aclnn=call("aclnnNLLLoss", when=below_double("self")),
     lower=_nll_double,
     unsupported={"bool whole complex": "nll_loss_out_frame"},
-    surface="none",
     samples=calls(
         (
             Arg((4, 3), low=-3, high=0),
@@ -401,10 +390,7 @@ op(
     autocast="float32",
     infer=_soft_margin_rule,
     cpu=lambda self, target, reduction: reduced_array(np.log1p(np.exp(-self * target)), reduction),
-    aclnn=call(
-        "aclnnSoftMarginLoss", "self", "target", "reduction", "out",
-        when=in_dtypes("self", *SHORT_FLOATS),
-    ),
+    aclnn=call("aclnnSoftMarginLoss", when=in_dtypes("self", *SHORT_FLOATS)),
     lower=lambda self, target, reduction: lowered(
         aten.log1p(aten.exp(-self * target)), reduction
     ),
@@ -470,15 +456,7 @@ op(
     infer=_bce_rule,
     bounds=lambda *_: [(at, 0, nextafter(1, 2)) for at in (0, 1)],
     cpu=_bce,
-    aclnn=call(
-        "aclnnBinaryCrossEntropy",
-        "self",
-        "target",
-        "weight",
-        "reduction",
-        "out",
-        when=in_dtypes("self", *SHORT_FLOATS),
-    ),
+    aclnn=call("aclnnBinaryCrossEntropy", when=in_dtypes("self", *SHORT_FLOATS)),
     lower=_bce_double,
     grad={
         "self": lambda grad, self, target, weight, reduction: aten.binary_cross_entropy_backward(

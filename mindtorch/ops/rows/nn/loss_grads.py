@@ -236,10 +236,7 @@ op(
     " Tensor? weight=None, int reduction=1) -> Tensor",
     infer=lambda grad, self, *rest: self.fresh(),
     cpu=_bce_backward_cpu,
-    aclnn=call(
-        "aclnnBinaryCrossEntropyBackward", "grad_output", "self", "target", "weight", "reduction",
-        "out", when=in_dtypes("self", *SHORT_FLOATS),
-    ),
+    aclnn=call("aclnnBinaryCrossEntropyBackward", when=in_dtypes("self", *SHORT_FLOATS)),
     lower=_bce_backward,
     grad={
         "grad_output": lambda grad, self, target, weight, reduction: (
@@ -263,5 +260,4 @@ op(
     oracle=lambda torch: torch.ops.aten.binary_cross_entropy_backward,
     tolerance="composite",
     rule="activation_backward",
-    surface="none",
 )  # fmt: skip

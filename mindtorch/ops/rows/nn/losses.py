@@ -16,7 +16,6 @@ from .reduction import get_enum, reduced, resolve_reduction
     "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
     "int ignore_index=-100, bool? reduce=None, str reduction='mean', float "
     "label_smoothing=0.0) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((4, 3), low=-3, high=0), Arg((4,), "int64", 0, 2)),
         (
@@ -121,7 +120,6 @@ def _soft_cross_entropy(
 @composite(
     "nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
     "ignore_index=-100, bool? reduce=None, str reduction='mean') -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((4, 3), low=-3, high=0), Arg((4,), "int64", 0, 2)),
         (
@@ -220,7 +218,6 @@ def _pointwise(name: str, input: Tensor, target: Tensor, reduction: str, *more: 
 @composite(
     "mse_loss.nn(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
     "reduction='mean', Tensor? weight=None) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1)),
         Sample((Arg((3, 4)), Arg((3, 4), low=-1)), {"reduction": "sum"}),
@@ -263,7 +260,6 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     "l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
     "reduction='mean', Tensor? weight=None) -> Tensor",
     autocast="float32",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1)),
         Sample((Arg((3, 4)), Arg((3, 4), low=-1)), {"reduction": "sum"}),
@@ -288,7 +284,6 @@ def l1_loss(
 @composite(
     "smooth_l1_loss.nn(Tensor input, Tensor target, bool? size_average=None, bool? "
     "reduce=None, str reduction='mean', float beta=1.0) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1)),
         Sample((Arg((3, 4)), Arg((3, 4), low=-1)), {"reduction": "sum"}),
@@ -317,7 +312,6 @@ def smooth_l1_loss(
 @composite(
     "huber_loss.nn(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? "
     "weight=None) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1)),
         (Arg((3, 4)), Arg((3, 4), low=-1), "none", 0.5),
@@ -349,7 +343,6 @@ def huber_loss(
 @composite(
     "binary_cross_entropy.nn(Tensor input, Tensor target, Tensor? weight=None, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4), low=0.1, high=0.9), Arg((3, 4), low=0, high=1, grad=False))),
     tolerance="accumulated",
     rule="loss",
@@ -379,7 +372,6 @@ def binary_cross_entropy(
     "binary_cross_entropy_with_logits.nn(Tensor input, Tensor target, Tensor? weight=None, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> "
     "Tensor",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=0, high=1)),
         Sample(
@@ -415,7 +407,6 @@ def binary_cross_entropy_with_logits(
     "kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
     "reduction='mean', bool log_target=False) -> Tensor",
     autocast="float32",
-    surface="nn",
     samples=calls(
         Sample(
             (Arg((3, 4), low=-3, high=-0.1), Arg((3, 4), low=0.1, high=1)), {"reduction": "sum"}
@@ -464,7 +455,6 @@ def kl_div(
     "poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, bool? "
     "size_average=None, float eps=1e-08, bool? reduce=None, str reduction='mean') -> Tensor",
     autocast="float32",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=0.1, high=3)),
         (Arg((3, 4), low=0.1), Arg((3, 4), low=0.1, high=3), False, True),
@@ -497,7 +487,6 @@ def poisson_nll_loss(
 @composite(
     "gaussian_nll_loss(Tensor input, Tensor target, Tensor|Scalar var, bool full=False, float "
     "eps=1e-06, str reduction='mean') -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), low=0.5, high=2, grad=False), True)
     ),

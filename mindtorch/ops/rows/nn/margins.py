@@ -17,7 +17,6 @@ from .similarity import pairwise_distance
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     autocast="float32",
-    surface="nn",
     samples=calls(
         (Arg((4,)), Arg((4,), low=-1), Arg((4,), values=(1, -1, 1, -1), grad=False), 0.3)
     ),
@@ -47,7 +46,6 @@ def margin_ranking_loss(
     "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     autocast="float32",
-    surface="nn",
     samples=calls((Arg((4,)), Arg((4,), values=(1, -1, 1, -1), grad=False))),
     tolerance="composite",
 )
@@ -70,7 +68,6 @@ def hinge_embedding_loss(
 @composite(
     "soft_margin_loss.nn(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
     "str reduction='mean') -> Tensor",
-    surface="nn",
     samples=calls((Arg((4,)), Arg((4,), values=(1, -1, 1, -1), grad=False))),
     tolerance="composite",
 )
@@ -91,7 +88,6 @@ def soft_margin_loss(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     autocast="float32",
-    surface="nn",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3,), values=(1, -1, 1), grad=False), 0.1)
     ),
@@ -188,7 +184,6 @@ op(
     grad={"self": _hinges_grad},
     unsampled="multi_margin_loss is held against torch",
     tolerance="composite",
-    surface="none",
 )
 
 
@@ -197,7 +192,6 @@ op(
     "weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     autocast="float32",
     unsupported=halves_elsewhere("bool whole complex", "multi_margin_loss_cpu_kernel"),
-    surface="nn",
     samples=calls((Arg((3, 4)), Arg((3,), "int64", 0, 3)), (Arg((4,)), Arg((), "int64", 0, 3), 2)),
     tolerance="composite",
 )
@@ -267,7 +261,6 @@ op(
     grad={"self": lambda grad, self, target: aten._multilabel_margin_backward(grad, self, target)},
     unsampled="multilabel_margin_loss is held against torch",
     tolerance="composite",
-    surface="none",
 )
 
 op(
@@ -282,7 +275,6 @@ op(
     },
     unsampled="multilabel_margin_loss is held against torch",
     tolerance="composite",
-    surface="none",
 )
 
 
@@ -291,7 +283,6 @@ op(
     "reduce=None, str reduction='mean') -> Tensor",
     autocast="float32",
     unsupported=halves_elsewhere("bool whole complex", "multilabel_margin_loss_forward_out_frame"),
-    surface="nn",
     samples=calls((Arg((2, 4)), Arg((2, 4), "int64", values=((0, 2, -1, 1), (3, -1, 0, 0))))),
     tolerance="composite",
 )
@@ -323,7 +314,6 @@ def multilabel_margin_loss(
 @composite(
     "multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, bool? "
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=0, high=1, grad=False))),
     tolerance="composite",
 )
@@ -352,7 +342,6 @@ def multilabel_soft_margin_loss(
     "float p=2, float eps=1e-06, bool swap=False, bool? size_average=None, bool? reduce=None, "
     "str reduction='mean') -> Tensor",
     autocast="float32",
-    surface="nn",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1))),
     tolerance="chained",  # the difference of two distances may be far smaller than they are
 )
@@ -391,7 +380,6 @@ def triplet_margin_loss(
     "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, "
     "Function? distance_function=None, float margin=1.0, bool swap=False, str "
     "reduction='mean') -> Tensor",
-    surface="nn",
     samples=calls(
         Sample(
             (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1)), {"swap": True, "margin": 2.0}

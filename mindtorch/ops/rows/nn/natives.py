@@ -111,7 +111,6 @@ composite(
     samples=calls((*_BATCH, *_MOVED, 0.1, 1e-5)),
     oracle=lambda torch: _first_grows("_batch_norm_with_update")(torch.ops.aten),
     tolerance="chained",
-    surface="none",
 )
 
 
@@ -161,7 +160,6 @@ composite(
     ),
     oracle=lambda torch: torch.ops.aten._safe_softmax,
     tolerance="accumulated",
-    surface="none",
 )
 def safe_softmax(self: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
     """softmax with zeros where every element of a row is -inf."""

@@ -92,7 +92,6 @@ def _feature_dropout(
 
 @composite(
     "dropout1d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
-    surface="nn",
     samples=calls((Arg((2, 3, 4)), 0.5, True), Sample((Arg((2,)),), error=True)),
     tolerance="random",
 )

@@ -167,18 +167,7 @@ op(
     " float eps) -> (Tensor out, Tensor mean, Tensor rstd)",
     infer=_layer_norm_rule,
     cpu=_layer_norm,
-    aclnn=call(
-        "aclnnLayerNorm",
-        "input",
-        "normalized_shape",
-        "weight",
-        "bias",
-        "eps",
-        "out",
-        "mean",
-        "rstd",
-        when=below_double("input"),
-    ),
+    aclnn=call("aclnnLayerNorm", when=below_double("input")),
     lower=_layer_norm_double,
     grad={("input", "weight", "bias"): _layer_norm_grad},
     unsupported={"bool whole complex": kernel("LayerNormKernelImpl", unless=_is_mixed)},
@@ -310,10 +299,7 @@ op(
     " int group, float eps) -> (Tensor out, Tensor mean, Tensor rstd)",
     infer=_group_norm_rule,
     cpu=_group_norm,
-    aclnn=call(
-        "aclnnGroupNorm", "input", "weight", "bias", "N", "C", "HxW", "group", "eps",
-        "out", "mean", "rstd", when=below_double("input"),
-    ),
+    aclnn=call("aclnnGroupNorm", when=below_double("input")),
     lower=_group_norm_double,
     grad={("input", "weight", "bias"): _group_norm_grad},
     unsupported={"bool whole complex": kernel("GroupNormKernelImpl", unless=_is_mixed)},
@@ -471,7 +457,6 @@ op(
     ],
     oracle=_batch_norm_oracle,
     tolerance="composite",
-    surface="none",
 )  # fmt: skip
 
 
@@ -506,6 +491,5 @@ op(
     absent={"cpu": "statistics are moved by calls of their own"},
     grad={("input", "weight", "bias"): _moving_grad},
     unsampled="batch_norm is held against torch",
-    surface="none",
     fixed_shape=True,
 )  # fmt: skip

@@ -134,7 +134,6 @@ def _check_batch(size: Sequence[int]) -> None:
     "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
     "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
     unsupported={"bool whole complex": "batch_norm"},
-    surface="nn",
     samples=calls(
         (Arg((3, 2, 4)), None, None, Arg((2,)), Arg((2,)), True),
         (Arg((3, 2)), Arg((2,), grad=False), Arg((2,), low=0.5, grad=False)),
@@ -268,7 +267,6 @@ def _move(
     "weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float "
     "eps=1e-05) -> Tensor",
     unsupported={"bool whole complex": "batch_norm"},
-    surface="nn",
     samples=calls((Arg((2, 3, 4)),), (Arg((2, 3, 4)), None, None, Arg((3,)), Arg((3,)))),
     tolerance="chained",
 )
@@ -326,7 +324,6 @@ def _check_instance(size: Sequence[int]) -> None:
 @composite(
     "local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float "
     "k=1.0) -> Tensor",
-    surface="nn",
     samples=calls((Arg((2, 4, 3)), 3), (Arg((1, 4, 2, 2)), 2, 0.1)),
     tolerance="accumulated",
 )

@@ -183,7 +183,6 @@ for _kind in ("reflection", "replication"):
 
 @composite(
     "pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor",
-    surface="nn",
     samples=calls(
         (Arg((2, 3)), (1, 2), "constant", 1.5),
         *((Arg((1, 2, 4)), (2, 1), mode) for mode in ("reflect", "replicate", "circular")),

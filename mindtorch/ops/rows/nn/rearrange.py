@@ -48,7 +48,7 @@ op(
     infer=_pad_rule,
     cpu=_pad,
     compute="raw",
-    aclnn=call("aclnnConstantPadNd", "self", "pad", "value", "out"),
+    aclnn=call("aclnnConstantPadNd"),
     refuses=converted(2),
     grad={
         "self": lambda grad, pad: aten.constant_pad_nd(grad, tuple(-p for p in pad), 0),

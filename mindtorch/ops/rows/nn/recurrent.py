@@ -100,7 +100,6 @@ op(
     ),
     oracle=_lstm_on_torch,
     tolerance="composite",
-    surface="none",
     fixed_shape=True,
 )
 op(
@@ -113,7 +112,6 @@ op(
         (Arg((2, 3)), Arg((2, 3)), Arg((2, 12)), Arg((2, 3)), Arg((2, 3))),
     ),
     tolerance="gradient",
-    surface="none",
     fixed_shape=True,
 )
 
@@ -164,7 +162,6 @@ op(
         )
     },
     unsampled="what it keeps has no gradient: LSTMCell is held against torch",
-    surface="none",
     fixed_shape=True,
 )  # fmt: skip
 op(
@@ -179,7 +176,6 @@ op(
         "grad_gates", "grad_cx", "grad_bias", when=_is_one_row_each("cx"),
     ),
     unsampled="reads what _lstm_cell gave: gradients of it run it",
-    surface="none",
     fixed_shape=True,
 )  # fmt: skip
 
@@ -268,7 +264,6 @@ op(
     ),
     oracle=_gru_on_torch,
     tolerance="composite",
-    surface="none",
     fixed_shape=True,
 )
 op(
@@ -279,6 +274,5 @@ op(
     lower=_gru_slopes,
     samples=calls((Arg((2, 3)), Arg((2, 9)), Arg((2, 9)), Arg((2, 3)))),
     tolerance="composite",
-    surface="none",
     fixed_shape=True,
 )

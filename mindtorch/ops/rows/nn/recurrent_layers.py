@@ -156,7 +156,6 @@ def _layer(
         aclnn=call(*forward, when=_FLOATS),
         grad={names: Derivative(derivative, (*(f"grad_{r}" for r in results), *names, *trace))},
         unsampled=f"what it keeps has no gradient: the samples are of _{name}_layer.states",
-        surface="none",
         fixed_shape=True,
     )
     composite(
@@ -165,7 +164,6 @@ def _layer(
         samples=samples,
         oracle=lambda torch: lambda input, *rest: oracle(torch, input, rest),
         tolerance="composite",
-        surface="none",
         fixed_shape=True,
     )
     op(
@@ -175,7 +173,6 @@ def _layer(
         lower=back,
         aclnn=call(*backward, when=_FLOATS),
         unsampled=f"reads what _{name}_layer gave: gradients of _{name}_layer.states run it",
-        surface="none",
         fixed_shape=True,
     )
 

@@ -24,7 +24,6 @@ _MODES = {"nearest", "nearest-exact", "area", "bicubic", "lanczos", *_LINEAR}
     "interpolate(Tensor input, int[]? size=None, float[]? scale_factor=None, str "
     "mode='nearest', bool? align_corners=None, bool? recompute_scale_factor=None, bool "
     "antialias=False) -> Tensor",
-    surface="nn",
     samples=calls(
         Sample((Arg((1, 2, 4)), 7), {"mode": "linear"}),
         Sample((Arg((1, 2, 4, 3)), (5, 6)), {"mode": "bilinear", "align_corners": True}),
@@ -224,7 +223,6 @@ def _warn_of_older_name(name: str) -> None:
 @composite(
     "upsample(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode='nearest', "
     "bool? align_corners=None) -> Tensor",
-    surface="nn",
     samples=calls((Arg((1, 2, 4, 3)), (5, 6))),
     tolerance="chained",
 )
@@ -242,7 +240,6 @@ def upsample(
 
 @composite(
     "upsample_nearest(Tensor input, int[]? size=None, float[]? scale_factor=None) -> Tensor",
-    surface="nn",
     samples=calls((Arg((1, 2, 4, 3)), (5, 6))),
     tolerance="accumulated",
 )
@@ -254,7 +251,6 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 @composite(
     "upsample_bilinear(Tensor input, int[]? size=None, float[]? scale_factor=None) -> Tensor",
-    surface="nn",
     samples=calls((Arg((1, 2, 4, 3)), (5, 6))),
     tolerance="chained",
 )
@@ -266,7 +262,6 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 @composite(
     "affine_grid(Tensor theta, int[] size, bool? align_corners=None) -> Tensor",
-    surface="nn",
     samples=calls((Arg((2, 2, 3)), (2, 1, 3, 4)), (Arg((1, 3, 4)), (1, 1, 2, 3, 2), True)),
     tolerance="chained",
 )

@@ -126,7 +126,6 @@ op(
     ),
     oracle=_oracle,
     tolerance="composite",
-    surface="none",
 )  # fmt: skip
 op(
     "_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd,"
@@ -142,5 +141,4 @@ op(
     grad={("grad_out", "input", "weight"): _again},
     unsampled="its statistics must be those of the input: tests of rms_norm differentiate it",
     tolerance="composite",
-    surface="none",
 )  # fmt: skip

@@ -110,7 +110,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     "unfold.nn(Tensor input, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] "
     "stride=1) -> Tensor",
     unsupported={"whole": "im2col_out_cpu"},
-    surface="nn",
     samples=calls((Arg((2, 3, 5, 6)), (2, 3), 1, 1, 2)),
     tolerance="exact",
 )
@@ -129,7 +128,6 @@ def unfold(
     "fold(Tensor input, int[] output_size, int[] kernel_size, int[] dilation=1, int[] "
     "padding=0, int[] stride=1) -> Tensor",
     unsupported={"whole": "col2im_out_cpu"},
-    surface="nn",
     samples=calls((Arg((2, 18, 9)), (4, 5), (2, 3), 1, 0, 1)),
     tolerance="accumulated",
     fixed_shape=True,

@@ -145,7 +145,6 @@ op(
     samples=calls((Arg((4, 3)),), (Arg((4, 3)), 1.0)),
     oracle=lambda torch: torch.ops.aten._pdist_forward,
     tolerance="accumulated",
-    surface="none",
 )
 
 
@@ -169,7 +168,6 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 @composite(
     "normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12, Tensor? out=None) -> Tensor",
-    surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3, 4)), 1.0, 2)),
     tolerance="accumulated",
 )

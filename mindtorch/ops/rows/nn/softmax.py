@@ -69,7 +69,6 @@ op(
     grad={"self": lambda grad, result, dim: aten._softmax_backward_data(grad, result, dim, None)},
     unsupported=_unsupported("softmax"),
     samples=_samples,
-    surface="none",
     autocast="float32 on npu",
     rule="softmax",
 )
@@ -85,7 +84,6 @@ op(
     samples=_samples,
     tolerance="composite",
     rule="log_softmax",
-    surface="none",
     autocast="float32 on npu",
 )
 
@@ -158,7 +156,6 @@ op(
         ),
     },
     unsupported={"bool whole complex": "log_softmax_backward_lastdim_kernel_impl"},
-    surface="none",
     tolerance="composite",
     rule="softmax_backward",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-3, high=-0.1), 1, None)),
@@ -187,5 +184,6 @@ for _name in ("softmax", "log_softmax"):
         samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64")],
         tolerance="composite",
         rule=_name,
+        surface="both",
         out="expected",
     )

@@ -38,8 +38,8 @@ op(
     cpu=_add,
     cpu_plain=np.add,
     aclnn=(
-        call("aclnnAdds", "self", "other", "alpha", "out", when=scalar("other")),
-        call("aclnnAdd", "self", "other", "alpha", "out"),
+        call("aclnnAdds", when=scalar("other")),
+        call("aclnnAdd"),
     ),
     grad={
         "self": lambda grad: grad,
@@ -83,8 +83,8 @@ op(
     cpu=_sub,
     cpu_plain=np.subtract,
     aclnn=(
-        call("aclnnSubs", "self", "other", "alpha", "out", when=scalar("other")),
-        call("aclnnSub", "self", "other", "alpha", "out"),
+        call("aclnnSubs", when=scalar("other")),
+        call("aclnnSub"),
     ),
     grad={
         "self": lambda grad: grad,
@@ -103,8 +103,8 @@ op(
     infer=pointwise(),
     cpu=np.multiply,
     aclnn=(
-        call("aclnnMuls", "self", "other", "out", when=scalar("other")),
-        call("aclnnMul", "self", "other", "out"),
+        call("aclnnMuls", when=scalar("other")),
+        call("aclnnMul"),
     ),
     grad={
         "self": lambda grad, other: grad * aten.conj_of(other),
@@ -123,8 +123,8 @@ op(
     infer=pointwise("float"),
     cpu=np.true_divide,
     aclnn=(
-        call("aclnnDivs", "self", "other", "out", when=scalar("other")),
-        call("aclnnDiv", "self", "other", "out"),
+        call("aclnnDivs", when=scalar("other")),
+        call("aclnnDiv"),
     ),
     grad={
         "self": lambda grad, other: grad / aten.conj_of(other),
@@ -156,7 +156,7 @@ op(
     "neg(Tensor self) -> Tensor",
     infer=_Negation(),
     cpu=np.negative,
-    aclnn=call("aclnnNeg", "self", "out"),
+    aclnn=call("aclnnNeg"),
     grad={"self": lambda grad: -grad},
     samples=unary(),
     tolerance="exact",
@@ -184,7 +184,7 @@ op(
     "relu(Tensor self) -> Tensor",
     infer=_Relu(),
     cpu=_relu,
-    aclnn=call("aclnnRelu", "self", "out", when=below_double()),
+    aclnn=call("aclnnRelu", when=below_double()),
     lower=lambda self: aten.clamp(self, 0),
     grad={"self": lambda grad, result: aten.threshold_backward(grad, result, 0)},
     samples=unary(),
@@ -201,9 +201,7 @@ op(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     infer=pointwise(),
     cpu=_threshold_backward,
-    aclnn=call(
-        "aclnnThresholdBackward", "grad_output", "self", "threshold", "out", when=below_double()
-    ),
+    aclnn=call("aclnnThresholdBackward", when=below_double()),
     lower=lambda grad, self, threshold: aten.where(self <= threshold, 0, grad),
     grad={
         "grad_output": lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
@@ -211,6 +209,5 @@ op(
     },
     unsupported={"bool complex": "threshold_cpu"},
     tolerance="exact",
-    surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), 0.5)),
 )

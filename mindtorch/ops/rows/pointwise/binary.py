@@ -94,8 +94,8 @@ op(
     infer=pointwise(),
     cpu=_pow,
     aclnn=(
-        call("aclnnPowTensorScalar", "self", "exponent", "out", when=scalar("exponent")),
-        call("aclnnPowTensorTensor", "self", "exponent", "out"),
+        call("aclnnPowTensorScalar", when=scalar("exponent")),
+        call("aclnnPowTensorTensor"),
     ),
     refuses=_no_fractions,
     grad={"self": _pow_grad_self, "exponent": _pow_grad_exponent},
@@ -113,7 +113,7 @@ op(
     cpu=lambda self, exponent, *, out: _pow(
         np.asarray(self).astype(_wide(out)), exponent.astype(_wide(out)), out=out
     ),
-    aclnn=call("aclnnPowScalarTensor", "self", "exponent", "out"),
+    aclnn=call("aclnnPowScalarTensor"),
     grad={
         "exponent": lambda grad, self, result: (
             grad * aten.conj_of(result * _log_of(self) if self else aten.zeros_like(result))
@@ -225,8 +225,8 @@ op(
     infer=pointwise(only=("remainder_cpu", REAL_NUMBERS)),
     cpu=_remainder,
     aclnn=(
-        call("aclnnRemainderTensorScalar", "self", "other", "out", when=scalar("other")),
-        call("aclnnRemainderTensorTensor", "self", "other", "out"),
+        call("aclnnRemainderTensorScalar", when=scalar("other")),
+        call("aclnnRemainderTensorTensor"),
     ),
     grad={
         "self": lambda grad: grad,
@@ -245,8 +245,8 @@ op(
     infer=pointwise(only=("fmod_cpu", REAL_NUMBERS)),
     cpu=_fmod,
     aclnn=(
-        call("aclnnFmodScalar", "self", "other", "out", when=scalar("other")),
-        call("aclnnFmodTensor", "self", "other", "out"),
+        call("aclnnFmodScalar", when=scalar("other")),
+        call("aclnnFmodTensor"),
     ),
     grad={
         "self": lambda grad: grad,
@@ -264,8 +264,8 @@ op(
     cpu=_floor_divide,
     unsupported={"bool complex": "div_floor_cpu"},
     aclnn=(
-        call("aclnnFloorDivides", "self", "other", "out", when=scalar("other")),
-        call("aclnnFloorDivide", "self", "other", "out"),
+        call("aclnnFloorDivides", when=scalar("other")),
+        call("aclnnFloorDivide"),
     ),
     refuses=_refuse_zero,
     bounds=_above_zero,
@@ -389,7 +389,7 @@ op(
     "atan2(Tensor self, Tensor other) -> Tensor",
     infer=pointwise("float", only=("atan2_cpu", REAL)),
     cpu=np.arctan2,
-    aclnn=call("aclnnAtan2", "self", "other", "out"),
+    aclnn=call("aclnnAtan2"),
     grad={
         "self": lambda grad, self, other: grad * _turn(other, self, other),
         "other": lambda grad, self, other: grad * -_turn(self, self, other),
@@ -441,7 +441,7 @@ op(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
     infer=pointwise("float"),
     cpu=_logaddexp,
-    aclnn=call("aclnnLogAddExp", "self", "other", "out", when=_is_short_float),
+    aclnn=call("aclnnLogAddExp", when=_is_short_float),
     lower=_added_exponentials,
     grad={
         "self": lambda grad, self, other: grad * aten.conj_of(aten.sigmoid(self - other)),
@@ -463,7 +463,7 @@ op(
     "logaddexp2(Tensor self, Tensor other) -> Tensor",
     infer=pointwise("float"),
     cpu=np.logaddexp2,
-    aclnn=call("aclnnLogAddExp2", "self", "other", "out", when=below_double()),
+    aclnn=call("aclnnLogAddExp2", when=below_double()),
     lower=_logaddexp2,
     grad={
         "self": lambda grad, self, other: grad * aten.sigmoid((self - other) * log(2)),
@@ -490,7 +490,7 @@ op(
     "heaviside(Tensor self, Tensor values) -> Tensor",
     infer=Heaviside(),
     cpu=lambda self, values: np.where(self == 0, values, self > 0).astype(self.dtype),
-    aclnn=call("aclnnHeaviside", "self", "values", "out", when=_is_short_float),
+    aclnn=call("aclnnHeaviside", when=_is_short_float),
     lower=lambda self, values: aten.where(self == 0, values, aten.to(self > 0, self.dtype)),
     unsupported={"complex": Refusal("heaviside is not yet implemented for complex tensors.")},
     samples=lambda: [Sample((Arg((3, 4), d, -1, 1), Arg((4,), d))) for d in ("float32", "float16")],
@@ -501,7 +501,7 @@ op(
     "gcd(Tensor self, Tensor other) -> Tensor",
     infer=pointwise(only=("gcd_cpu", INTEGERS)),
     cpu=np.gcd,
-    aclnn=call("aclnnGcd", "self", "other", "out"),
+    aclnn=call("aclnnGcd"),
     grad={},
     samples=lambda: [Sample((Arg((3, 4), d, 0, 60), Arg((4,), d, 0, 60))) for d in INTS],
     tolerance="exact",
@@ -534,9 +534,8 @@ op(
     infer=pointwise("float"),
     cpu=_xlogy,
     aclnn=(
-        call("aclnnXLogYScalarOther", "self", "other", "out",
-             when=scalar("other").and_where(below_double())),
-        call("aclnnXLogYTensor", "self", "other", "out", when=below_double()),
+        call("aclnnXLogYScalarOther", when=scalar("other").and_where(below_double())),
+        call("aclnnXLogYTensor", when=below_double()),
     ),
     lower=_times_logarithm,
     grad={
@@ -649,7 +648,6 @@ def _reflected(name: str, body: Callable[..., Any], *samples: Any, rule: str = "
         body,
         samples=calls(*samples),
         oracle=lambda torch: getattr(torch.Tensor, f"__{name}__"),
-        surface="none",
         tolerance="elementary",
         rule=rule,
     )

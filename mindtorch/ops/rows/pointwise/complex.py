@@ -81,7 +81,6 @@ op(
     samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
     tolerance="exact",
     oracle=lambda torch: torch.conj_physical,
-    surface="none",
 )
 composite(
     "conj_physical(Tensor self) -> Tensor",
@@ -113,7 +112,7 @@ op(
     summary="Complex numbers from real and imaginary parts.",
     infer=lambda real, imag: pointwise_complex(real, imag),
     cpu=_complex_cpu,
-    aclnn=call("aclnnComplex", "real", "imag", "out", when=below_double()),
+    aclnn=call("aclnnComplex", when=below_double()),
     lower=_paired,
     compute="raw",
     grad={

@@ -91,5 +91,4 @@ op(
     oracle=lambda torch: torch.ops.aten.logit_backward,
     tolerance="composite",
     rule="activation_backward",
-    surface="none",
 )  # fmt: skip

@@ -39,7 +39,7 @@ op(
     infer=_Where(skip=1),
     cpu=lambda condition, self, other: choose(condition.astype(bool, copy=False), self, other),
     compute="raw",
-    aclnn=call("aclnnSWhere", "condition", "self", "other", "out"),
+    aclnn=call("aclnnSWhere"),
     refuses=converted(1, 2),
     grad={
         "self": lambda grad, condition: aten.where(condition, grad, 0),
@@ -329,7 +329,7 @@ op(
     summary="`self + value * tensor1 * tensor2`.",
     infer=pointwise(),
     cpu=lambda self, a, b, value: self + _scaled(value, self) * a * b,
-    aclnn=call("aclnnAddcmul", "self", "tensor1", "tensor2", "value", "out", when=is_real),
+    aclnn=call("aclnnAddcmul", when=is_real),
     lower=lambda self, a, b, value=1: self + a * b * value,
     grad={
         "self": lambda grad: grad,
@@ -347,7 +347,7 @@ op(
     summary="`self + value * tensor1 / tensor2`.",
     infer=_Division(),
     cpu=lambda self, a, b, value: self + _scaled(value, self) * a / b,
-    aclnn=call("aclnnAddcdiv", "self", "tensor1", "tensor2", "value", "out", when=is_real),
+    aclnn=call("aclnnAddcdiv", when=is_real),
     lower=lambda self, a, b, value=1: self + a / b * value,
     grad={
         "self": lambda grad: grad,
@@ -403,15 +403,8 @@ op(
         np.abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)
     ),
     aclnn=(
-        call(
-            "aclnnLerps",
-            "self",
-            "end",
-            "weight",
-            "out",
-            when=scalar("weight").and_where(_halves_and_float),
-        ),
-        call("aclnnLerp", "self", "end", "weight", "out", when=_halves_and_float),
+        call("aclnnLerps", when=scalar("weight").and_where(_halves_and_float)),
+        call("aclnnLerp", when=_halves_and_float),
     ),
     lower=lambda self, end, weight: self + (end - self) * weight,
     grad={

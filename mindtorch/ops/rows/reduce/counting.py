@@ -58,8 +58,6 @@ op(
     unsupported={"complex": "unique_dim"},
     samples=calls((_ROWS, 0), (Arg((3, 2, 2), "int32", 0, 1), 0)),
     oracle=lambda torch: lambda x, dim: torch.unique(x, True, True, True, dim),
-    tolerance="exact",
-    surface="none",
 )
 
 
@@ -99,7 +97,6 @@ def _distinct(
         unsupported={"complex": "unique"},
         samples=calls(*((sample, True, True) for sample in samples)),
         oracle=lambda torch: _oracle(torch, name),
-        tolerance="exact",
         surface="none",
         fixed_shape=True,
     )
@@ -142,7 +139,6 @@ _distinct(
     ),
     # torch's `unique` is written in Python under a name that Tensor has too.
     oracle=lambda torch: torch.unique,
-    tolerance="exact",
 )
 def unique(
     self: Tensor,
@@ -189,7 +185,6 @@ def _refuse_empty(self: Tensor, dim: int) -> None:
         (Arg((3, 2), "int64", values=((1, 2), (1, 2), (0, 2))), True, True, 0),
     ),
     oracle=lambda torch: torch.unique_consecutive,
-    tolerance="exact",
 )
 def unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
@@ -313,7 +308,6 @@ def _ranks(rows: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     unsupported={"whole": kernel("histogram_cpu", cpu_alone=True)},
     samples=calls((Arg((20,), grad=False), 4), (Arg((3, 4), grad=False), 5, -1, 1)),
-    tolerance="exact",
 )
 def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Counts of elements in `bins` equal bins between `min` and `max` (the data's where equal)."""
@@ -346,13 +340,9 @@ op(
     "_histc(Tensor self, int bins, float low, float high) -> Tensor",
     infer=lambda self, bins, low, high: self.fresh((bins,)),
     lower=_counted_in_parts,
-    aclnn=call(
-        "aclnnHistc", "self", "bins", "low", "high", "out", when=in_dtypes("self", "float32")
-    ),
+    aclnn=call("aclnnHistc", when=in_dtypes("self", "float32")),
     grad={},
     unsampled="histc is held against torch",
-    tolerance="exact",
-    surface="none",
 )
 
 
@@ -415,14 +405,13 @@ op(
         (size,), dtype=dt.int64 if weights is None else weights.dtype
     ),
     cpu=_counted,
-    aclnn=call("aclnnBincount", "self", "weights", "size", "out"),
+    aclnn=call("aclnnBincount"),
     grad={},
     samples=calls(
         (Arg((6,), "int64", 0, 4), None, 5), (Arg((6,), "int64", 0, 4), Arg((6,), grad=False), 8)
     ),
     oracle=lambda torch: torch.bincount,
     tolerance="accumulated",
-    surface="none",
     fixed_shape=True,
 )
 
@@ -487,7 +476,6 @@ def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
         ),
     ),
     oracle=lambda torch: torch.searchsorted,
-    tolerance="exact",
     out="places",
     surface="function",
 )
@@ -608,8 +596,6 @@ op(
         (Arg((2, 3), values=((1, 3, 5), (2, 2, 4))), Arg((2, 4), low=0, high=6), False),
     ),
     oracle=lambda torch: lambda edges, x, right: torch.searchsorted(edges, x, right=right),
-    tolerance="exact",
-    surface="none",
     fixed_shape=True,
 )  # fmt: skip
 
@@ -620,7 +606,6 @@ op(
     unsupported={"bool complex": "searchsorted_out_cpu"},
     samples=calls((Arg((2, 3), grad=False), Arg((3,), values=(-1, 0, 1), grad=False))),
     oracle=lambda torch: torch.bucketize,
-    tolerance="exact",
     out="places",
     surface="function",
 )

@@ -79,7 +79,6 @@ op(
     ),
     oracle=lambda torch: lambda x1, x2, p: torch.cdist(x1, x2, p, _MODES[2]),
     tolerance="accumulated",
-    surface="none",
 )
 
 

@@ -202,7 +202,7 @@ def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
             )
         },
         samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "int64")],
-        tolerance="exact", rule="extremum", out="expected scalar_type {Want} but found {Got}",
+        rule="extremum", out="expected scalar_type {Want} but found {Got}",
         surface="both",
     )  # fmt: skip
 
@@ -287,7 +287,6 @@ op(
             x, dim=dim, descending=descending, stable=True
         )
     ),
-    tolerance="exact",
     rule="extremum",
     ties=True,
     out="expected",
@@ -332,7 +331,7 @@ op(
     infer=_topk_rule,
     cpu=_topk,
     compute="raw",
-    aclnn=call("aclnnTopk", "self", "k", "dim", "largest", "sorted", "values", "indices"),
+    aclnn=call("aclnnTopk"),
     grad={
         "self": lambda grad_values, self_geom, indices, dim: place(
             grad_values, self_geom, indices, dim, True
@@ -343,7 +342,6 @@ op(
         Sample((Arg((3, 4, 5)), 2, 0, False)),
         Sample((Arg((5,), "int64", values=(3, 1, 4, 9, 5)), 2)),
     ],
-    tolerance="exact",
     rule="extremum",
     ties=True,
     surface="both",
@@ -390,23 +388,13 @@ op(
     infer=_kth_rule,
     cpu=_kth,
     compute="raw",
-    aclnn=call(
-        "aclnnKthvalue",
-        "self",
-        "k",
-        "dim",
-        "keepdim",
-        "values",
-        "indices",
-        when=below_double("self"),
-    ),
+    aclnn=call("aclnnKthvalue", when=below_double("self")),
     lower=_kth_by_topk,
     grad={"self": placed},
     samples=lambda: (
         [Sample((Arg((3, 7), d), 3)) for d in ("float32", "float64")]
         + [Sample((Arg((3, 4)), 1, 0, True))]
     ),
-    tolerance="exact",
     rule="extremum",
     ties=True,
     out="output values must be of same type as input",
@@ -452,7 +440,6 @@ op(
     grad={"self": evenly},
     unsupported={"bool complex": "median_cpu"},
     samples=calls((Arg((3, 5)),), (Arg((4,), "int64"),), (Arg(()),)),
-    tolerance="exact",
     surface="both",
 )
 op(
@@ -464,7 +451,6 @@ op(
     unsupported={"bool complex": "median_out"},
     samples=calls((Arg((3, 5)), 1), (Arg((4, 3)), 0, True)),
     oracle=lambda torch: torch.median,
-    tolerance="exact",
     surface="both",
 )
 composite(
@@ -477,7 +463,6 @@ composite(
     samples=calls(
         (Arg((3, 7)),), (Arg((3, 4)), 0, True), (Arg((4,), "int64", values=(3, 1, 2, 0)),)
     ),
-    tolerance="exact",
 )
 
 
@@ -511,7 +496,7 @@ op(
     infer=_masked_select_rule,
     cpu=_masked_select,
     compute="raw",
-    aclnn=call("aclnnMaskedSelect", "self", "mask", "out", when=is_real),
+    aclnn=call("aclnnMaskedSelect", when=is_real),
     lower=_picked,
     grad={
         "self": lambda grad, self_geom, mask: aten.masked_scatter(
@@ -525,7 +510,7 @@ op(
         Sample((Arg((3, 4), d), Arg((4,), "bool")))
         for d in ("float32", "int64", "float64", "complex64")
     ],
-    tolerance="exact", out="{name}(): self and result must have the same scalar type",
+    out="{name}(): self and result must have the same scalar type",
     apart=True,
 )  # fmt: skip
 
@@ -591,7 +576,6 @@ op(
     samples=lambda: [
         Sample((Arg((3, 4), d), Arg((3, 4), "bool"), Arg((3, 4), d))) for d in ("float32", "int64")
     ],
-    tolerance="exact",
     inplace=True,
 )
 

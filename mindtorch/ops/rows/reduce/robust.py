@@ -63,7 +63,6 @@ op(
     grad={"self": evenly},
     unsupported={"bool complex": "median_cpu"},
     samples=calls((_HOLES,), (Arg((4,), "int64"),)),
-    tolerance="exact",
     surface="both",
 )
 
@@ -84,7 +83,6 @@ op(
     unsupported={"bool complex": "median_out"},
     samples=calls((_HOLES, 1), (_HOLES, 0, True)),
     oracle=lambda torch: torch.nanmedian,
-    tolerance="exact",
     surface="both",
 )
 
@@ -133,7 +131,6 @@ op(
     grad={"self": placed},
     unsupported={"complex": "mode_cpu"},
     samples=calls((Arg((3, 5), "int64", 0, 2),), (Arg((4,)),)),
-    tolerance="exact",
     out="expected scalar type '{Want}' but got '{Got}' for values output",
 )
 
@@ -142,7 +139,6 @@ op(
     "msort(Tensor self) -> Tensor",
     unsupported={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
     samples=calls((Arg((3, 4)),)),
-    tolerance="exact",
     out="expected",
 )
 def msort(self: Tensor) -> Tensor:
@@ -189,7 +185,6 @@ op(
     samples=calls((Arg((3, 4)), 1), (Arg((3, 4), "float64"), 0)),
     oracle=lambda torch: torch.logcumsumexp,
     tolerance="composite",
-    surface="none",
 )
 
 
@@ -253,7 +248,6 @@ op(
     grad={},
     summary="Indices of elements that are not 0, cut or filled to `size` rows.",
     samples=calls(Sample((Arg((3,), "int64", 0, 2),), {"size": 2})),
-    tolerance="exact",
     out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
 )
 
@@ -261,7 +255,6 @@ op(
 @composite(
     "unravel_index(Tensor indices, Any shape) -> Tensor[]",
     samples=calls((Arg((3,), "int64", 0, 5), (2, 3))),
-    tolerance="exact",
     surface="function",
 )
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:

@@ -105,7 +105,6 @@ def _extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
             )
         },
         samples=reduction_samples(("float32", "float64", "int64")),
-        tolerance="exact",
         rule="extremum",
         out="Expected the dtype for input and out to match, but got {Want} for input's dtype"
         " and {Got} for out's dtype.",
@@ -156,7 +155,6 @@ def _whole_extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         samples=lambda: [
             Sample((Arg(s, d),)) for s in ((3, 4), ()) for d in (*FLOATS, "int64", "uint8")
         ],
-        tolerance="exact",
         rule="extremum",
         surface="both",
     )
@@ -236,7 +234,6 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
             Sample((Arg((2, 3, 4)), -2)),
         ],
         oracle=lambda torch: getattr(torch, name),
-        tolerance="exact",
         rule="extremum",
         surface="both",
     )
@@ -247,7 +244,6 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
             (Arg((2, 3)), Arg((3,), low=-1)), (Arg((2,), "int64"), Arg((2,), "int64", 0))
         ),
         oracle=lambda torch: getattr(torch, name),
-        tolerance="exact",
         rule="extremum",
         surface="both",
     )
@@ -299,7 +295,6 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
             Sample((Arg((3, 0)), 1), error=True),
         ),
         oracle=lambda torch: getattr(torch, name),
-        tolerance="exact",
     )
     along = cache(lambda: getattr(aten, f"{name}_along"))
     composite(
@@ -309,7 +304,6 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
         unsupported=unsupported,
         samples=calls((Arg((3, 4)),), (Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"keepdim": True})),
         grad={},
-        tolerance="exact",
         out="expected",
     )
 
@@ -357,7 +351,6 @@ def _truth(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
             Sample((Arg((2, 3), low=-1, high=1), ())),
             Sample((Arg((2, 3), "bool"), (), True)),
         ],
-        tolerance="exact",
         out="truth",
     )
 
@@ -728,7 +721,6 @@ op(
     ],
     oracle=lambda torch: torch.linalg.vector_norm,
     tolerance="accumulated", rule="statistic", out="expected",
-    surface="linalg",
     autocast="float32 on npu",
 )  # fmt: skip
 
@@ -847,5 +839,4 @@ op(
     grad={},
     summary="Number of elements that are not 0.",
     samples=calls((Arg((2, 3), "int64", 0, 1),), (Arg((2, 3), "int64", 0, 1), 1)),
-    tolerance="exact",
 )

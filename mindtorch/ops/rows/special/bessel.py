@@ -160,7 +160,6 @@ composite(
     lambda self: aten.special_i0(self),
     unsupported={"complex": "i0_vml_cpu"},
     samples=unary(dtypes=("float32", "int64")),
-    tolerance="composite",
     inplace=True,
 )
 

@@ -67,8 +67,6 @@ def unary(
         lower=lower and in_float32(lower),
         unsupported={dtypes: kernel or f"{name}_cpu"},
         samples=calls((Arg((3, 4), low=low, high=high),)),
-        tolerance="composite",
-        surface="special",
         **fields,
     )
 
@@ -207,8 +205,6 @@ op(
     },
     unsupported={"complex": "xlog1py_cpu"},
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9)), (Arg((3,)), 0.5)),
-    tolerance="composite",
-    surface="special",
 )
 
 
@@ -288,8 +284,6 @@ op(
         (Arg((3, 4), low=1.5, high=4, grad=False), Arg((3, 4), low=0.5, high=3)),
         (2.0, Arg((3,), low=1, high=3)),
     ),
-    tolerance="composite",
-    surface="special",
 )
 
 
@@ -338,7 +332,6 @@ op(
     lower=_polygamma_of_zeta,
     grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
     unsupported={"complex": "trigamma"},
-    tolerance="composite",
     rule="unbounded",
     surface="function",
     samples=calls(

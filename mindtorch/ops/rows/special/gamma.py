@@ -107,7 +107,6 @@ for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc"
         samples=calls(
             (Arg((3, 4), low=0.5, high=3, grad=False), Arg((3, 4), low=0.5, high=4)),
         ),
-        tolerance="composite",
         inplace=True,
     )
 
@@ -116,7 +115,6 @@ for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc"
     "mvlgamma(Tensor self, int p) -> Tensor",
     unsupported={"bool": Refusal("The input tensor may not be a boolean tensor.")},
     samples=calls((Arg((3,), low=2, high=5), 3)),
-    tolerance="composite",
     inplace=True,
 )
 def mvlgamma(self: Tensor, p: int) -> Tensor:

@@ -147,8 +147,6 @@ def _row(name: str, first: Callable[[Any], Any], step: Step, shifted: bool) -> N
             (Arg((3, 4), low=0, high=1), Arg((3, 4), low=0, high=5)),
             (Arg((3, 4), "float64", -1, 1), Arg((3, 4), "float64", -3, 9)),
         ),
-        tolerance="composite",
-        surface="special",
     )
 
 

@@ -20,7 +20,6 @@ composite(
     lambda self, size: aten.expand(self, tuple(size)),
     summary="A view in which dimensions of size 1 repeat.",
     samples=view_samples(((3, 1), (2, 3, 4)), ((), (2,))),
-    tolerance="exact",
 )
 
 
@@ -29,7 +28,6 @@ composite(
     variadic="alone",
     samples=calls(([Arg((3, 1)), Arg((2,))],)),
     oracle=lambda torch: lambda tensors: torch.broadcast_tensors(*tensors),
-    tolerance="exact",
 )
 def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """All tensors in the shape that they broadcast to: views, or the tensor where it has it."""
@@ -46,7 +44,6 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         Sample(([Arg((3,))],), {"indexing": "yx"}, error=True),
     ),
     oracle=lambda torch: lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
-    tolerance="exact",
 )
 def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
@@ -117,7 +114,6 @@ def _ranked(rank: int, what: str) -> None:
         variadic=True,
         samples=calls(*((Arg(shape),) for shape in ((), (3,), (2, 3))), ([Arg(()), Arg((2,))],)),
         oracle=lambda torch: getattr(torch, f"atleast_{rank}d"),
-        tolerance="exact",
     )
 
 
@@ -177,7 +173,6 @@ for _overload, _argument, _body, _samples in (
         _body,
         samples=view_samples(*_samples),
         oracle=lambda torch: torch.tensor_split,
-        tolerance="exact",
         surface="both",
     )
 composite(
@@ -188,7 +183,6 @@ composite(
         (Arg((7, 2)), Arg((2,), "int64", values=(2, 5))), (Arg((7,)), Arg((), "int64", values=3))
     ),
     oracle=lambda torch: lambda x, places, dim=0: torch.tensor_split(x, places.cpu(), dim),
-    tolerance="exact",
     surface="both",
 )
 
@@ -221,7 +215,6 @@ composite(
         (Arg((3, 3, 3), grad=False), 2.0),
     ),
     oracle=lambda torch: torch.Tensor.fill_diagonal_,
-    tolerance="exact",
     layout_bound=True,
     surface="method",
 )

@@ -55,9 +55,7 @@ op(
     grad={
         "grad": lambda grad, grad_geom, stride, offset: _part(grad, grad_geom.shape, stride, offset)
     },
-    tolerance="exact",
     layout_bound=True,
-    surface="none",
     samples=calls((Arg((2, 3)), (3, 4), (4, 1), 1), (Arg((3,)), (6,), (2,), 0)),
 )
 
@@ -99,7 +97,6 @@ op(
         )
     },
     samples=view_samples(((2, 3), 0, 1), ((2, 3), -1, -1)),
-    tolerance="exact",
 )
 
 
@@ -130,7 +127,6 @@ op(
         )
     },
     samples=view_samples(((5, 3), 0, 1, 4, 2), ((5, 3), 1, -2, None, 1)),
-    tolerance="exact",
     surface="none",
 )
 
@@ -160,7 +156,6 @@ op(
         )
     },
     samples=view_samples(((3, 4),), ((3, 4), 1), ((2, 3, 4), -1, 1, 2)),
-    tolerance="exact",
 )
 
 
@@ -193,7 +188,6 @@ op(
         )
     },
     samples=view_samples(((5, 3), 0, 2, 1), ((6,), 0, 2, 2)),
-    tolerance="exact",
     surface="method",
 )
 
@@ -213,7 +207,7 @@ _is_short = in_dtypes("grad", *SHORT_FLOATS)
 op(
     "_unfold_grad(Tensor grad, int[] sizes, int dim, int size, int step) -> Tensor",
     infer=lambda grad, sizes, dim, size, step: grad.fresh(tuple(sizes)),
-    aclnn=call("aclnnUnfoldGrad", "grad", "sizes", "dim", "size", "step", "out", when=_refolds),
+    aclnn=call("aclnnUnfoldGrad", when=_refolds),
     lower=_refolded,
     grad={"grad": lambda grad, dim, size, step: aten.unfold(grad, dim, size, step)},
     samples=calls(
@@ -223,7 +217,6 @@ op(
     ),
     oracle=lambda torch: torch.ops.aten.unfold_backward,
     tolerance="accumulated",
-    surface="none",
 )
 
 
@@ -259,7 +252,6 @@ op(
     },
     samples=view_samples(((6,), (2, 2), (3, 1), 1), ((6,), (3, 2), (1, 1), 0)),
     unbounded=True,
-    tolerance="exact",
     layout_bound=True,
     inplace=True,
 )

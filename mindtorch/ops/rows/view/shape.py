@@ -77,7 +77,6 @@ op(
     infer=_view,
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
     samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((4, 1), (2, 2))),
-    tolerance="exact",
     layout_bound=True,
     surface="method",
 )
@@ -136,7 +135,6 @@ op(
     infer=_view_dtype,
     refuses=_refuse_unresolved,
     grad={},
-    tolerance="exact",
     layout_bound=True,
     surface="method",
     samples=calls(
@@ -150,7 +148,6 @@ op(
     "alias(Tensor(a) self) -> Tensor(a)",
     infer=lambda self: self,
     grad={"self": lambda grad: grad},
-    tolerance="exact",
     surface="none",
     samples=view_samples(((2, 3),), ((),)),
     oracle=lambda torch: torch.ops.aten.alias,
@@ -176,7 +173,6 @@ op(
     infer=_transpose,
     grad={"self": lambda grad, dim0, dim1: aten.transpose(grad, dim0, dim1)},
     samples=view_samples(((2, 3), 0, 1), ((2, 3, 4), -1, 0)),
-    tolerance="exact",
     inplace=True,
 )
 
@@ -193,7 +189,6 @@ op(
     infer=_t,
     grad={"self": lambda grad: aten.t(grad)},
     samples=view_samples(((2, 3),), ((3,),)),
-    tolerance="exact",
     inplace=True,
 )
 
@@ -222,7 +217,6 @@ op(
     infer=_permute,
     grad={"self": lambda grad, dims: aten.permute(grad, _inverse(dims))},
     samples=view_samples(((2, 3, 4), (2, 0, 1))),
-    tolerance="exact",
 )
 
 
@@ -273,7 +267,6 @@ op(
     infer=_expand,
     grad={"self": lambda grad, self_geom: aten.sum_to_size(grad, self_geom.shape)},
     samples=view_samples(((2, 1), (2, 3)), ((3,), (2, -1))),
-    tolerance="exact",
     surface="method",
 )
 
@@ -292,7 +285,6 @@ op(
     infer=_squeeze,
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
     samples=view_samples(((2, 1, 3, 1),), ((2, 1, 3), 1), ((2, 1, 1), (0, 2))),
-    tolerance="exact",
     inplace=True,
 )
 
@@ -315,7 +307,6 @@ op(
     infer=_unsqueeze,
     grad={"self": lambda grad, dim: aten.squeeze(grad, dim)},
     samples=view_samples(((2, 3), 0), ((2, 3), -1), ((2, 3), 1)),
-    tolerance="exact",
     inplace=True,
 )
 
@@ -342,8 +333,6 @@ op(
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
     samples=view_samples(((2, 3), (3, 2)), ((2, 3, 2), (4, 3))),
     oracle=lambda torch: torch.ops.aten._reshape_copy,
-    tolerance="exact",
-    surface="none",
 )
 
 
@@ -352,7 +341,6 @@ composite(
     _reshape,
     summary="The elements in another shape; a view where the strides allow it.",
     samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((), (1, 1))),
-    tolerance="exact",
 )
 
 
@@ -376,7 +364,6 @@ composite(
     _flatten,
     summary="Dimensions `start_dim` to `end_dim` as one.",
     samples=view_samples(((2, 3, 4),), ((2, 3, 4), 1), ((),)),
-    tolerance="exact",
 )
 
 
@@ -401,7 +388,6 @@ composite(
     _unflatten,
     summary="Dimension `dim` as several of these sizes.",
     samples=view_samples(((2, 6), 1, (2, 3)), ((6,), 0, (-1, 2))),
-    tolerance="exact",
 )
 
 
@@ -433,7 +419,6 @@ composite(
     _movedim,
     summary="A view with dimensions at other places.",
     samples=view_samples(((2, 3, 4), 0, 2), ((2, 3, 4), (0, 1), (-1, 0))),
-    tolerance="exact",
 )
 
 
@@ -447,7 +432,6 @@ composite(
     _adjoint,
     summary="Conjugate transpose of the last two dimensions.",
     samples=view_samples(((2, 3),), ((2, 3, 4),)),
-    tolerance="exact",
 )
 composite(
     "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
@@ -455,7 +439,6 @@ composite(
     summary="A view in the shape of `other`.",
     surface="method",
     samples=calls((Arg((2, 3)), Arg((3, 2), grad=False))),
-    tolerance="exact",
 )
 composite(
     "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
@@ -463,7 +446,6 @@ composite(
     summary="The elements in the shape of `other`.",
     surface="method",
     samples=calls((Arg((2, 3)), Arg((3, 2), grad=False))),
-    tolerance="exact",
 )
 composite(
     "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
@@ -471,12 +453,10 @@ composite(
     summary="A view in the shape of `other`, in which dimensions of size 1 repeat.",
     surface="method",
     samples=calls((Arg((3, 1)), Arg((2, 3, 4), grad=False))),
-    tolerance="exact",
 )
 composite(
     "ravel(Tensor(a) self) -> Tensor(a)",
     lambda self: aten.reshape(aten.contiguous(self), (-1,)),
     summary="The elements as one dimension.",
     samples=view_samples(((2, 3),), ((),)),
-    tolerance="exact",
 )

@@ -35,7 +35,6 @@ op(
     infer=_split_with_sizes,
     grad={"self": lambda grads, dim: aten.cat(grads, dim)},
     samples=view_samples(((5, 3), (2, 3), 0), ((2, 4), (1, 1, 2), -1)),
-    tolerance="exact",
 )
 
 
@@ -65,7 +64,6 @@ op(
     infer=_split,
     grad={"self": lambda grads, dim: aten.cat(grads, dim)},
     samples=view_samples(((5, 3), 2), ((5, 4), 3, 1)),
-    tolerance="exact",
     surface="both",
 )
 
@@ -76,7 +74,6 @@ composite(
     summary="Views of parts of these sizes along `dim`.",
     samples=view_samples(((5, 3), (2, 3)), ((2, 4), (1, 1, 2), -1)),
     oracle=lambda torch: torch.split,
-    tolerance="exact",
     surface="both",
 )
 
@@ -95,7 +92,6 @@ op(
     infer=_unbind,
     grad={"self": lambda grads, dim: aten.stack(grads, dim)},
     samples=view_samples(((3, 2),), ((3, 2), -1)),
-    tolerance="exact",
 )
 
 
@@ -117,7 +113,6 @@ composite(
     _chunk,
     summary="At most `chunks` views of equal parts along `dim`.",
     samples=view_samples(((5, 3), 2), ((4, 6), 4, 1)),
-    tolerance="exact",
 )
 
 
@@ -146,5 +141,4 @@ composite(
     _narrow,
     summary="A view of `length` elements from `start` along `dim`.",
     samples=view_samples(((5, 3), 0, 1, 3), ((4, 6), 1, -2, 2)),
-    tolerance="exact",
 )
