@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn, cast
 
@@ -19,12 +18,12 @@ from .._tensor.device import device as Device
 from .._tensor.geometry import Size
 from .._tensor.tensor import Tensor
 from ..library.symbols import GuardOnDataDependentSymNode
-from ..ops.aten_overloads import call_of_function, call_of_row
 from ..ops.namespaces import OpOverload, namespace
 from ..ops.spec import Op, aten
+from .aten_calls import aten_call_of_function, aten_call_of_row
 from .call_sites import source_line
 from .casts import call_of_cast, cast_of, moved
-from .fake import FACTORIES, OF_UNKNOWN_SIZE, default_mode, outside
+from .fake import OF_UNKNOWN_SIZE, default_mode, outside
 from .graph import Graph
 from .node import Node, Target
 from .passes.shape_prop import _extract_tensor_metadata
@@ -39,13 +38,6 @@ from .recorder import (
 
 # Operators of Python that torch has by their own names.
 _SIGNS = {"bitwise_and": "__and__", "bitwise_or": "__or__", "bitwise_xor": "__xor__"}
-# Functions that are no rows and that graphs hold as they are called.
-_NAMES: dict[object, str] = {Tensor.__dict__["T"]: "numpy_T", "__rsub__": "rsub"}
-_WHOLE = FACTORIES | frozenset((
-    "clone", "detach", "empty_like", "expand_as", "full_like", "new_empty", "new_full", "new_ones",
-    "new_zeros", "numpy_T", "ones_like", "rand_like", "randn_like", "reshape_as", "rsub",
-    "type_as", "view_as", "zeros_like",
-))  # fmt: skip
 
 
 def _normalize(input: Tensor, p: float, dim: int, eps: float, out: None = None) -> object:
@@ -228,13 +220,9 @@ class AtenRecorder(GraphRecorder):
         if op.name in _FOLLOWED:
             with self.inside():
                 return _FOLLOWED[op.name](*raw)
-        if op.name == "slice":
-            end = sys.maxsize if raw[3] is None else raw[3]
-            raw = (*raw[:2], raw[2] or 0, end, *raw[4:])
         if op.name == "contiguous" and raw[1] is None and self.metas_of(raw[0])[0].is_contiguous():
             return raw[0]
-        end = "_" if form in ("inplace", "augmented") else ""
-        call = call_of_row(op, end, raw)
+        call, run, args, kwargs = aten_call_of_row(op, form, raw)
         if form == "operator" and op.name in _SIGNS and call is not None:
             packet = getattr(namespace("aten"), _SIGNS[op.name])
             call = getattr(packet, call[0]._overloadname), *call[1:]
@@ -242,12 +230,9 @@ class AtenRecorder(GraphRecorder):
             with self.inside():
                 return op.body(*raw)
         if call is None:
-            args, kwargs = _as_composite(op, raw)
-            call = getattr(namespace("aten"), op.base_name + end).default, args, kwargs
-        if not end:
-            return self.operator(call, op.entry("aten"), tuple(raw), {})
-        named = {a.name: v for a, v in zip(op.schema.args, raw, strict=True) if a.keyword_only}
-        return self.operator(call, op.entry("inplace"), tuple(raw[: len(raw) - len(named)]), named)
+            end = "_" if form in ("inplace", "augmented") else ""
+            call = getattr(namespace("aten"), op.base_name + end).default, *_as_composite(op, raw)
+        return self.operator(call, run, args, kwargs)
 
     def operator(
         self, call: tuple[OpOverload, Arguments, Keywords], run: Function, args: Arguments,
@@ -270,12 +255,9 @@ class AtenRecorder(GraphRecorder):
             named = {} if cast.device is None else {"device": cast.device}
             keeps = cast.keeps(args[0])
             return self.operator(call_of_cast(args[0], cast), moved, (args[0], cast, keeps), named)
-        name = _NAMES.get(getattr(func, "__self__", None), _NAMES.get(name, name))
-        if name in _WHOLE:
-            named = {**_memory_options(name, kwargs), **kwargs}
-            call = call_of_function(name, args, named)
-            if call is not None:
-                return self.operator(call, func, args, kwargs)
+        call = aten_call_of_function(func, args, kwargs)
+        if call is not None:
+            return self.operator(call, func, args, kwargs)
         with self.inside():
             return inspect.unwrap(func)(*args, **kwargs)
 
@@ -396,10 +378,3 @@ class AtenRecorder(GraphRecorder):
             "consider using data-dependent friendly APIs such as guard_or_false, guard_or_true and"
             " statically_known_true."
         )
-
-
-def _memory_options(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """What torch's parser adds to functions that make tensors."""
-    if name in FACTORIES:
-        return {"device": Device(kwargs.get("device") or "cpu"), "pin_memory": False}
-    return {"pin_memory": False} if name.endswith("_like") or name.startswith("new_") else {}

@@ -21,8 +21,9 @@ from mindtorch.ops.spec import Op
 from mindtorch.utils._pytree import tree_map
 
 from . import state
-from .recording import TraceMode, TraceRecorder
+from .recording import TraceRecorder
 from .sizes import CONSTANT, SizeNumber, TracerWarning, plain_numbers
+from .watching import TraceMode
 
 _READ = {
     "__bool__": "Python boolean", "__float__": "Python float", "__index__": "Python index",

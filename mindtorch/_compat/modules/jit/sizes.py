@@ -97,13 +97,9 @@ def _arithmetic(name: str, reflected: bool) -> Callable[[Any, Any], Any]:
         if mode is None:
             return result
         number = SizeNumber.of(result)
-        recorder = mode.recorder
-        if recorder is not None and recorder.problem is None:
-            try:
-                swapped = reflected and name in ("add", "mul")
-                recorder.arithmetic(name, sides[::-1] if swapped else sides, number)
-            except Exception as error:
-                recorder.problem = error
+        swapped = reflected and name in ("add", "mul")
+        shown = sides[::-1] if swapped else sides
+        mode.tell(lambda recorder: recorder.arithmetic(name, shown, number))
         return number
 
     return compute
