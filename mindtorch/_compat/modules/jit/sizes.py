@@ -97,9 +97,9 @@ def _arithmetic(name: str, reflected: bool) -> Callable[[Any, Any], Any]:
         if mode is None:
             return result
         number = SizeNumber.of(result)
-        swapped = reflected and name in ("add", "mul")
-        shown = sides[::-1] if swapped else sides
-        mode.tell(lambda recorder: recorder.arithmetic(name, shown, number))
+        if reflected and name in ("add", "mul"):
+            sides = sides[::-1]
+        mode.tell(lambda recorder: recorder.arithmetic(name, sides, number))
         return number
 
     return compute
