@@ -35,7 +35,8 @@ def _table() -> dict[tuple[str, str, str], str]:
     rows = (line.split(" ", 3) for line in lines if not line.startswith("#"))
     return {
         (kind, name, args): name if answer == "=" else answer
-        for kind, name, several, answer in rows
+        for kind, names, several, answer in rows
+        for name in names.split(",")
         for args in several.split(",")
     }
 

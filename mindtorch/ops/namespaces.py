@@ -311,7 +311,8 @@ SCHEMAS: dict[str, FunctionSchema] = {}
 def declarations() -> dict[str, str]:
     """torch's overloads, `add.Tensor`, by name: their declarations without results."""
     lines = text_beside(__file__, "aten_overloads.txt").splitlines()[1:]
-    return {line.partition("(")[0]: line for line in lines}
+    rows = (line.partition(": ") for line in lines)
+    return {head: head + rest for heads, _, rest in rows for head in heads.split()}
 
 
 def _writing(text: str) -> str:

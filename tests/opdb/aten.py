@@ -16,6 +16,8 @@ import mindtorch
 from mindtorch.ops import spec
 from mindtorch.ops.aten_forms import FORMS
 
+from .torchscript import grouped
+
 PLACE = Path(spec.__file__).with_name("aten_overloads.txt")
 NAMES = PLACE.with_name("aten_overload_names.txt")
 TAGS = PLACE.with_name("aten_tags.txt")
@@ -80,18 +82,19 @@ def main() -> None:
     mindtorch.ones(1)
     schemas = overloads()
     names = {name.partition(".")[0] for name in spec.OPS if not SKIPPED.match(name)}
-    lines = ["# Written by tests/opdb/aten.py from torch 2.13; not edited."]
+    head = "# Written by tests/opdb/aten.py from torch 2.13; not edited.\n"
+    lines: list[str] = []
     for name in sorted(names | {*MORE}):
         texts = [t for t in schemas.get(name, ()) if ".dtype(" not in t or name == "to"]
         row = spec.OPS.get(name)
         same = row and re.sub(r"\([ab]!?\)", "", row.text) == (texts or [""])[0]
         if len(texts) != 1 or not same:
             lines += [text.rpartition(" -> ")[0] for text in texts]
-    PLACE.write_text("\n".join([*lines, ""]))
+    PLACE.write_text("\n".join([head[:-1], *grouped(lines), ""]))
     names = {name.partition(".")[0] for name in spec.OPS} | {*MORE, *FORMS}
     names |= {f"{n}_" for n in names}
-    NAMES.write_text("".join([lines[0], "\n", *overload_names(names)]))
-    TAGS.write_text("".join([lines[0], "\n", *tag_lines(names)]))
+    NAMES.write_text("".join([head, *overload_names(names)]))
+    TAGS.write_text("".join([head, *tag_lines(names)]))
 
 
 if __name__ == "__main__":

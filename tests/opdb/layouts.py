@@ -72,8 +72,16 @@ def answer(run: Callable[..., Any], tensor: torch.Tensor, more: tuple[Any, ...])
     return ""
 
 
-def lines() -> Iterator[str]:
-    """A line for each kind, function and answer, with arguments; `*`: all miss one kernel."""
+def lines() -> list[str]:
+    """A line for each kind and answer, with functions and arguments; `*`: all miss one kernel."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for kind, name, args, text in answers_of_all():
+        alike.setdefault((kind, args, text), []).append(name)
+    return [f"{k} {','.join(names)} {args} {text}" for (k, args, text), names in alike.items()]
+
+
+def answers_of_all() -> Iterator[tuple[str, str, str, str]]:
+    """Kind, function, arguments with commas between them, and what torch says of them."""
     names = {op.base_name for op in OPS.values()} | {*dir(mindtorch.Tensor)}
     names.update(dir(mindtorch.nn.functional), (n for n in dir(mindtorch) if n.endswith("_like")))
     names = {n for n in names if n[0] != "_" or n in OF_OPERATORS.values()}
@@ -98,10 +106,10 @@ def lines() -> Iterator[str]:
                     continue  # that is what the library says by itself
                 short = "=" if text == name else text
                 alike = len(several) == 1 and ":" not in text and (every or kind != "Quantized")
-                yield f"{kind} {name} {'*' if alike else args} {short}"
+                yield kind, name, "*" if alike else args, short
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    head = "# What torch 2.13 says of other layouts: kind, function, arguments, operator or error."
+    head = "# What torch 2.13 says of other layouts: kind, functions, arguments, operator or error."
     PLACE.write_text("\n".join([head, f"# Written by {__spec__.name}.", *lines()]) + "\n")

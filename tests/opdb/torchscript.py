@@ -5,6 +5,8 @@ They are facts of the installed torch: an overload's declaration decides how a c
 
 import inspect
 import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -28,6 +30,27 @@ def operators(torch):
         shown = not name.startswith("_") or name.startswith("__") or name in EXTRA
         if space == "aten" and shown and not name.endswith(HIDDEN):
             yield str(schema).removeprefix("aten::")
+
+
+def grouped(declarations: Iterable[str]) -> Iterator[str]:
+    """Lines of names and what they take and give; those of one operator stay in their order."""
+    queues: dict[str, list[tuple[str, str]]] = {}
+    for declaration in declarations:
+        head, opened, rest = declaration.partition("(")
+        queues.setdefault(head.partition(".")[0], []).insert(0, (head, opened + rest))
+    left = Counter(rest for queue in queues.values() for _, rest in queue)
+    ready: dict[str, list[list[tuple[str, str]]]] = {}
+    for queue in queues.values():
+        ready.setdefault(queue[-1][1], []).append(queue)
+    while ready:
+        # First those of which no operator has one behind another that is not written yet.
+        rest = min(ready, key=lambda r: (left[r] - len(ready[r]), -len(ready[r]), r))
+        fitting = ready.pop(rest)
+        heads = [queue.pop()[0] for queue in fitting]
+        left[rest] -= len(heads)
+        for queue in filter(None, fitting):
+            ready.setdefault(queue[-1][1], []).append(queue)
+        yield f"{' '.join(heads)}: {rest}"
 
 
 EXTRA = ("_set_item", "_unwrap_optional", "_shape_as_tensor", "_softmax", "_log_softmax")
@@ -126,8 +149,9 @@ def main():
     warnings.simplefilter("ignore")
     head = "# Written by tests/opdb/torchscript.py from torch 2.13; not edited.\n"
     several = chain(functions(torch), pools(), overloads(), layers())
-    for name, lines in (("operators.txt", operators(torch)), ("functions.txt", several)):
-        (ROOT / name).write_text(head + "\n".join(dict.fromkeys(lines)) + "\n")
+    single = grouped(dict.fromkeys(operators(torch)))
+    for name, lines in (("operators.txt", single), ("functions.txt", dict.fromkeys(several))):
+        (ROOT / name).write_text(head + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -237,8 +237,10 @@ def _lines(name: str) -> Iterator[str]:
 def _texts() -> dict[str, list[str]]:
     table: dict[str, list[str]] = {}
     for line in _lines("operators.txt"):
-        name = line.partition("(")[0].partition(".")[0]
-        table.setdefault(name if "::" in name else f"aten::{name}", []).append(line)
+        heads, _, rest = line.partition(": ")
+        for head in heads.split():
+            name = head.partition(".")[0]
+            table.setdefault(name if "::" in name else f"aten::{name}", []).append(head + rest)
     return table
 
 
