@@ -750,3 +750,19 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     mask = _put(mask, _bernoulli(mask._geom, 1 - p, None))
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return aten.mul(aten.mul(input, aten.to(mask, input.dtype)), scale), mask
+
+
+def _draws_bits(like: Tensor) -> bool:
+    """Whether a device packs what dropout of such a tensor keeps into bits."""
+    kinds = (dt.float32, dt.float16, dt.bfloat16)
+    return like.device.type == "npu" and like.dtype in kinds and not (LOCAL.levels or MODES.active)
+
+
+def _draw_bits(like: Tensor, n: int, p: float) -> Tensor:
+    """Packed bits for `n` elements, each 0 with probability `p`; see `_keep_bits`."""
+    seed, offset = _source(None, like.device).advance(n)
+    return aten._keep_bits(n, p, seed, offset, like.dtype, like.device)
+
+
+aten.publish("_draws_bits", _draws_bits)
+aten.publish("_draw_bits", _draw_bits)

@@ -171,3 +171,11 @@ def indexed(t, text, first=""):
     exec(first, scope)
     exec(f"result = {text}" if "] = " not in text else text, scope)
     return scope.get("result")
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_gradients_of_means_count_more_than_a_half_holds(device):
+    source = mindtorch.ones(600, dtype=mindtorch.bfloat16, device=device, requires_grad=True)
+    places = mindtorch.zeros(600, dtype=mindtorch.int64, device=device)
+    source.new_zeros(1).scatter_reduce(0, places, source, "mean", include_self=False).backward()
+    assert source.grad.unique().tolist() == [mindtorch.tensor(1 / 600).bfloat16().item()]

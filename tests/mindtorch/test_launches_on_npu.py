@@ -33,6 +33,13 @@ CALLS = {
         "float32",
         1,
     ),
+    "dropout": (nn.functional.dropout, (3, 5), "float32", 2),
+    "causal attention": (
+        lambda x: nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True),
+        (1, 2, 3, 4),
+        "float32",
+        3,
+    ),
     "spread by dims": (lambda x: x.repeat(1, 2, 1, 1, 1), (1, 2, 2, 2, 2), "float32", 1),
 }
 # Gradients through a layer, likewise.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...._compat.warn_once import warn_once
 from ...._tensor.settings import alert_not_deterministic
+from ...rules import HALVES
 from ...words import *
 from .gathering import INDEX, _grid, along, along_fits, checked, counted, indexed, outside, within
 
@@ -96,9 +97,10 @@ def _sum_back(
 def _mean_back(
     grad: Tensor, self: Any, dim: int, index: Tensor, src: Tensor, result: Any, include_self: bool
 ) -> tuple[Tensor, Tensor]:
-    count = aten.ones_like(grad) if include_self else aten.zeros_like(grad)
-    count = aten.clamp_min(aten.scatter_add(count, dim, index, aten.ones_like(src)), 1)
-    spread = grad / count
+    wide = dt.float32 if grad.dtype in HALVES else grad.dtype  # halves count to 2048 or 256
+    count = (aten.ones_like if include_self else aten.zeros_like)(grad, dtype=wide)
+    count = aten.scatter_add(count, dim, index, aten.ones_like(src, dtype=wide))
+    spread = aten.to(grad / aten.clamp_min(count, 1), grad.dtype)
     return spread, aten.gather(spread, dim, index)
 
 

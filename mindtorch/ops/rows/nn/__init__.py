@@ -9,6 +9,7 @@ from . import (
     convolve,
     ctc,
     embedding,
+    flash,
     fractional,
     gates,
     grid,
@@ -40,9 +41,9 @@ from . import (
 )
 
 __all__ = [
-    "activation", "adaptive_pool", "antialias", "attention", "conv", "convolve", "ctc", "embedding",
-    "fractional", "gates", "grid", "linear_loss", "logit_losses", "lookup", "loss", "loss_grads",
-    "losses", "margins", "natives", "noise", "norm", "norm_grads", "normalize", "numbered", "pad",
-    "pool", "pools", "rearrange", "recurrent", "recurrent_layers", "resample", "rms", "shuffle",
-    "similarity", "softmax", "upsample",
+    "activation", "adaptive_pool", "antialias", "attention", "conv", "convolve", "ctc",
+    "embedding", "flash", "fractional", "gates", "grid", "linear_loss", "logit_losses",
+    "lookup", "loss", "loss_grads", "losses", "margins", "natives", "noise", "norm",
+    "norm_grads", "normalize", "numbered", "pad", "pool", "pools", "rearrange", "recurrent",
+    "recurrent_layers", "resample", "rms", "shuffle", "similarity", "softmax", "upsample",
 ]  # fmt: skip

@@ -9,7 +9,8 @@ from ...costs import attention
 from ...rules import HALVES, broadcast_in_place, c_name, preserved
 from ...spec import OPS
 from ...words import *
-from .attention_kernels import runs_fused
+from . import flash
+from .attention_kernels import ENABLED, runs_fused
 from .gates import softmax
 from .noise import dropout
 from .pad import pad
@@ -52,6 +53,7 @@ def scaled_dot_product_attention(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when"
             " is_causal=True"
         )
+    heads = key, value
     if enable_gqa:
         key, value = _shared_heads(query, key, value)
     if dropout_p > 1.0:
@@ -63,8 +65,11 @@ def scaled_dot_product_attention(
     if fused and key.size(-2) > value.size(-2):
         key, attn_mask = _as_long_as(value, query, key, attn_mask)
     values = query, key, value, attn_mask, dropout_p, is_causal, scale
+    on_npu = query, *heads, *values[3:]
     result: Any = NotImplemented
-    if fused and aten._watched():
+    if ENABLED["flash"] and flash.runs(*on_npu, enable_gqa):
+        result = flash.attended(*on_npu)
+    elif fused and aten._watched():
         result = _seen_whole(*values)
     if result is NotImplemented:
         result = (_fused if fused else _attended)(*values)

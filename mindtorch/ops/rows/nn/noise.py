@@ -57,10 +57,13 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     p = _check(p)
     if not training or p == 0 or input.numel() == 0:
         return input
-    if inplace:
-        return input.mul_(0) if p == 1 else input.mul_(_noise(_blank(input), p))
     if p == 1:
-        return input * 0
+        return input.mul_(0) if inplace else input * 0
+    if aten._draws_bits(input):
+        dropped = aten._drop(input, aten._draw_bits(input, input.numel(), p), p)
+        return input.copy_(dropped) if inplace else dropped
+    if inplace:
+        return input.mul_(_noise(_blank(input), p))
     if input.device.type != "cpu" and input.is_floating_point():
         return aten.native_dropout(input, p, training)[0]
     return input * _noise(_blank(input), p)
