@@ -58,7 +58,8 @@ def gradcheck(
     ):  # fmt: skip
         if batched and not needs:
             raise AssertionError(f"Setting {what[0]}=True requires {what[1]} to be True")
-    arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    sources: Sequence[Any] = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    func, arguments = _on_values(func, sources)
     try:
         _check(
             func, arguments, eps, atol, rtol, nondet_tol, check_forward_ad, check_backward_ad,
@@ -120,9 +121,30 @@ def _check(
                 )
 
 
+def _on_values(
+    func: Callable[..., Any], arguments: Sequence[Any]
+) -> tuple[Callable[..., Any], Sequence[Any]]:
+    """The function of the values that sparse arguments have, and these values: what is absent is
+    not looked at."""
+    sparse: dict[int, Any] = {
+        n: t for n, t in enumerate(arguments)
+        if isinstance(t, Tensor) and t.requires_grad and str(t.layout).startswith("torch.sparse")
+    }  # fmt: skip
+    if not sparse:
+        return func, arguments
+    from ..sparse._tensor import with_values  # it is loaded: there is a tensor of it
+
+    def of_values(*values: Any) -> Any:
+        pairs = enumerate(values)
+        return func(*(with_values(sparse[n], v) if n in sparse else v for n, v in pairs))
+
+    leaves = [t._differentiable if n in sparse else t for n, t in enumerate(arguments)]
+    return of_values, leaves
+
+
 def _refuse_overlap(arguments: Sequence[Any]) -> None:
     for number, value in enumerate(arguments):
-        if not (isinstance(value, Tensor) and value.requires_grad) or value.is_sparse:
+        if not (isinstance(value, Tensor) and value.requires_grad):
             continue
         pairs = zip(value.stride(), value.shape, strict=True)
         if any(stride <= 0 and size > 1 for stride, size in pairs):

@@ -3,6 +3,8 @@
 Values are ordinary tensors: gradients go to them, on any device that has their ops.
 """
 
+from collections.abc import Callable
+
 from .._compat.refusals import refusals
 from ._build import (
     check_sparse_tensor_invariants,
@@ -28,11 +30,17 @@ from ._products import (
     sspaddmm,
 )
 
+
+def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
+    """`gradcheck` for functions of sparse tensors: as it is, for it takes them."""
+    return gradcheck
+
+
 attach()
 globals().update(legacy_types())
 
 __all__ = [
-    "addmm", "check_sparse_tensor_invariants", "hspmm", "log_softmax", "mm",
+    "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "hspmm", "log_softmax", "mm",
     "sampled_addmm", "smm", "softmax", "sparse_bsc_tensor", "sparse_bsr_tensor",
     "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor",
     "spdiags", "sspaddmm", "sum",
@@ -42,6 +50,6 @@ __getattr__ = refusals(
     "torch.sparse",
     "mindtorch has no kernels for it; to_dense() makes an ordinary tensor",
     ("SparseSemiStructuredTensor", "SparseSemiStructuredTensorCUSPARSELT",
-     "SparseSemiStructuredTensorCUTLASS", "as_sparse_gradcheck", "solve", "spsolve",
+     "SparseSemiStructuredTensorCUTLASS", "solve", "spsolve",
      "to_sparse_semi_structured"),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from .._functional.queries import layout, sparse_bsc, sparse_bsr, sparse_coo, sp
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from ..ops.rules import scalar_name
 from ._convert import flat
 from ._tensor import BLOCKED, BY_ROWS, COMPRESSED, LAYOUT_NAMES, make
 
@@ -183,7 +184,10 @@ def sparse_compressed_tensor(
     device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """A matrix of compressed rows or columns, as `layout` says; RuntimeError for other layouts."""
+    """A matrix, or a batch of matrices, of compressed rows or columns, as `layout` says.
+
+    RuntimeError for other layouts.
+    """
     if layout not in COMPRESSED:
         kind = "none" if layout is None else LAYOUT_NAMES.get(layout, "Strided")
         raise RuntimeError(
@@ -191,8 +195,6 @@ def sparse_compressed_tensor(
         )
     values = _values(values, dtype, device, requires_grad)
     compressed, plain = _compressed(compressed_indices, values), _compressed(plain_indices, values)
-    if compressed.dim() != 1 or plain.dim() != 1:
-        raise RuntimeError("mindtorch has no batches of compressed sparse matrices")
     if size is None:
         size = _estimated(layout, compressed, plain, values)
     if _checking(check_invariants):
@@ -210,47 +212,112 @@ def _compressed(indices: Any, values: Tensor) -> Tensor:
 
 
 def _estimated(kind: layout, compressed: Tensor, plain: Tensor, values: Tensor) -> tuple[int, ...]:
-    outer = compressed.shape[0] - 1
+    batch, blocked = compressed.dim() - 1, kind in BLOCKED
+    outer = compressed.shape[-1] - 1
     inner = int(plain.max().item()) + 1 if plain.numel() else 0
     rows, columns = (outer, inner) if kind in BY_ROWS else (inner, outer)
-    if kind in BLOCKED:
-        return rows * values.shape[1], columns * values.shape[2]
-    return rows, columns
+    high, wide = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
+    dense = values.shape[batch + 1 + 2 * blocked :]
+    return *compressed.shape[:-1], rows * high, columns * wide, *dense
+
+
+def _check_sizes(
+    kind: layout, parts: tuple[Tensor, Tensor], values: Tensor, size: Sequence[int]
+) -> tuple[int, int]:
+    """How many rows are compressed, and how long they are; RuntimeError where sizes do not fit."""
+
+    def need(right: bool, why: str) -> None:
+        if not right:
+            raise RuntimeError(why)
+
+    compressed, plain = parts
+    first, second = _NAMES[kind in BY_ROWS]
+    batch, base = compressed.dim() - 1, 2 * (kind in BLOCKED)
+    need(batch >= 0, f"{first}_indices must have dimensionality >= 1 but got {batch + 1}")
+    need(
+        batch + 1 == plain.dim(),
+        f"{first}_indices and {second}_indices dimensionalities must be equal but got {batch + 1}"
+        f" and {plain.dim()}, respectively",
+    )
+    dense = values.dim() - batch - base - 1
+    need(
+        dense >= 0,
+        "values must have dimensionality > sum of batch and block dimensionalities"
+        f" (={batch} + {base}) but got {values.dim()}",
+    )
+    need(
+        len(size) == batch + 2 + dense,
+        "tensor dimensionality must be sum of batch, base, and dense dimensionalities"
+        f" (={batch} + 2 + {dense}) but got {len(size)}",
+    )
+    block = tuple(values.shape[batch + 1 : batch + 3]) if base else (1, 1)
+    for at, (whole, part) in enumerate(zip(size[batch : batch + 2], block, strict=True)):
+        need(
+            not part or whole % part == 0,
+            f"tensor shape[{batch + at}] (={whole}) must be divisible with blocksize[{at}]"
+            f" (={part}) as defined by values shape",
+        )
+    batches = [list(part.shape[:batch]) for part in (compressed, plain, values)]
+    batch_sizes = list(size[:batch])
+    need(
+        batches == [batch_sizes] * 3,
+        f"all batch dimensions of {first}_indices (={batches[0]}), {second}_indices"
+        f" (={batches[1]}), and values (={batches[2]}) must be equal to tensor batch dimensions"
+        f" (={batch_sizes})",
+    )
+    grid = [
+        whole // max(part, 1) for whole, part in zip(size[batch : batch + 2], block, strict=True)
+    ]
+    outer, inner = grid if kind in BY_ROWS else grid[::-1]
+    rows = "row" if kind in BY_ROWS else "column"
+    need(
+        compressed.shape[-1] == outer + 1,
+        f"{first}_indices.shape[-1] must be equal to the number of {rows}"
+        f"{' blocks' if base else 's'} + 1 (={outer + 1}), but got {compressed.shape[-1]}",
+    )
+    nnz = values.shape[batch]
+    need(
+        plain.shape[-1] == nnz,
+        f"{second}_indices.shape[-1] must be equal to nnz (={nnz}) as defined by"
+        f" values.shape[{batch}], but got {plain.shape[-1]}",
+    )
+    names = [scalar_name(part.dtype) for part in parts]
+    both = f"{first}_indices and {second}_indices"
+    need(
+        names[0] == names[1],
+        f"{both} must have the same dtype, bot got {names[0]} and {names[1]}, respectively",
+    )
+    need(names[0] in ("Int", "Long"), f"{both} dtype must be Int or Long, but got {names[0]}")
+    return outer, inner
+
+
+_NAMES = (("ccol", "row"), ("crow", "col"))
 
 
 def _check_compressed(
     kind: layout, compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int]
 ) -> None:
-    first, second = ("crow", "col") if kind in BY_ROWS else ("ccol", "row")
+    first, second = _NAMES[kind in BY_ROWS]
     outside, inside = ("rows", "cols") if kind in BY_ROWS else ("cols", "rows")
-    block = tuple(values.shape[1:3]) if kind in BLOCKED else (1, 1)
-    at = 0 if kind in BY_ROWS else 1
-    outer, inner = size[at] // block[at], size[1 - at] // block[1 - at]
-    if compressed.shape[0] != outer + 1:
-        name = outside.replace("cols", "columns")
-        name = f"{name[:-1]} blocks" if kind in BLOCKED else name
-        raise RuntimeError(
-            f"{first}_indices.shape[-1] must be equal to the number of {name} + 1 (={outer + 1}),"
-            f" but got {compressed.shape[0]}"
-        )
-    if plain.shape[0] != values.shape[0]:
-        raise RuntimeError(
-            f"{second}_indices.shape[-1] must be equal to nnz (={values.shape[0]}) as defined by"
-            f" values.shape[0], but got {plain.shape[0]}"
-        )
-    steps = compressed[1:] - compressed[:-1]
-    starts = mindtorch.arange(1, max(plain.shape[0], 1), device=plain.device)
-    within = ~mindtorch.isin(starts, compressed)  # places that follow another of the same row
+    _, inner = _check_sizes(kind, (compressed, plain), values, size)
+    nnz = plain.shape[-1]
+    steps = compressed[..., 1:] - compressed[..., :-1]
+    # Places that follow another of the same row, in each matrix of a batch.
+    after = mindtorch.arange(1, max(nnz, 1), device=plain.device)
+    rows = mindtorch.searchsorted(
+        compressed.contiguous(), after.expand(*plain.shape[:-1], -1).contiguous()
+    )
+    within = compressed.gather(-1, rows.clamp(max=compressed.shape[-1] - 1)) != after
     broken = {
         f"0 <= {second}_indices < n{inside}": (plain < 0) | (plain >= inner),
-        f"{first}_indices[..., 0] == 0": compressed[0] != 0,
-        f"{first}_indices[..., -1] == nnz": compressed[-1] != plain.shape[0],
+        f"{first}_indices[..., 0] == 0": compressed[..., 0] != 0,
+        f"{first}_indices[..., -1] == nnz": compressed[..., -1] != nnz,
         f"0 <= {first}_indices[..., 1:] - {first}_indices[..., :-1] <= n{inside}": (
             (steps < 0) | (steps > inner)
         ),
         f"{second}_indices[..., {first}_indices[..., i - 1]:{first}_indices[..., i]] for all i = 1,"
         f" ..., n{outside} are sorted and distinct along the last dimension values": (
-            (plain[1:] <= plain[:-1]) & within
+            (plain[..., 1:] <= plain[..., :-1]) & within
         ),
     }
     for what, where in broken.items():
@@ -320,12 +387,13 @@ def zeros_of_layout(
             "zeros_sparse_compressed expected sparse compressed (non-block) tensor layout but got"
             f" {LAYOUT_NAMES.get(kind, 'Jagged')}"
         )
-    if len(size) != 2:
+    if len(size) < 2:
         raise RuntimeError(
             "torch.zeros: Only batched sparse compressed (non-block) tensors are supported, but"
             f" got size {list(size)}"
         )
-    outer = size[0] if kind in BY_ROWS else size[1]
-    places = mindtorch.zeros(outer + 1, dtype=mindtorch.int64, device=device)
-    values = mindtorch.empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
-    return make(kind, (places, places[:0]), values, tuple(size), True)
+    outer = size[-2] if kind in BY_ROWS else size[-1]
+    places = mindtorch.zeros((*size[:-2], outer + 1), dtype=mindtorch.int64, device=device)
+    shape = (*size[:-2], 0)
+    values = mindtorch.empty(shape, dtype=dtype, device=device, requires_grad=requires_grad)
+    return make(kind, (places, places.new_zeros(shape)), values, tuple(size), True)

@@ -7,10 +7,19 @@ from math import prod
 
 import mindtorch
 
-from .._functional.queries import layout, sparse_bsc, sparse_coo, sparse_csc, sparse_csr, strided
+from .._functional.queries import layout, sparse_coo, sparse_csc, sparse_csr, strided
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
-from ._tensor import BLOCKED, BY_ROWS, LAYOUT_NAMES, SparseTensor, make
+from ._tensor import (
+    BLOCKED,
+    BY_ROWS,
+    HANDLERS,
+    LAYOUT_NAMES,
+    SparseTensor,
+    batch_dim,
+    block_of,
+    make,
+)
 
 
 def arange(n: int, device: Device) -> Tensor:
@@ -85,89 +94,104 @@ def to_coo(tensor: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     return make(sparse_coo, (indices,), values, tensor.shape, True)
 
 
+def _spread(tensor: SparseTensor) -> tuple[Tensor, Tensor]:
+    """Where compressed places stand, [batch dims + 2, count], in blocks where there are blocks, and
+    their values [count, *block, *dense dims]."""
+    compressed, plain = tensor._parts
+    counts = compressed[..., 1:] - compressed[..., :-1]
+    outer = mindtorch.repeat_interleave(
+        arange(counts.numel(), plain.device), counts.flatten().long()
+    )
+    batch = compressed.dim() - 1
+    rows = unflat(outer, counts.shape) if batch else outer[None]
+    pair = (rows[batch:], plain.reshape(1, -1).long())
+    indices = mindtorch.cat((rows[:batch], *(pair if tensor._layout in BY_ROWS else pair[::-1])))
+    return indices, tensor._vals.flatten(0, batch)
+
+
 def _expanded(tensor: SparseTensor) -> SparseTensor:
-    """Coordinates of compressed ones."""
+    """Coordinates of compressed ones, whole blocks where there are blocks."""
     if tensor._layout is sparse_coo:
         return tensor
+    indices, values = _spread(tensor)
     if tensor._layout in BLOCKED:
-        return to_coo(dense(tensor))
-    compressed, plain = tensor._parts
-    counts = compressed[1:] - compressed[:-1]
-    outer = mindtorch.repeat_interleave(arange(counts.shape[0], plain.device), counts.long())
-    inner = plain.long()
-    by_rows = tensor._layout in BY_ROWS
-    indices = mindtorch.stack((outer, inner) if by_rows else (inner, outer))
-    result = make(sparse_coo, (indices,), tensor._vals, tensor.shape, by_rows)
-    return result if by_rows else coalesced(result)
+        block = values.shape[1:3]
+        within = unflat(arange(prod(block), indices.device), block)
+        pair = [indices[at - 2][:, None] * block[at] + within[at] for at in (0, 1)]
+        rest = indices[:-2, :, None].expand(-1, -1, prod(block))
+        indices = mindtorch.cat((rest, mindtorch.stack(pair))).flatten(1)
+        values = values.flatten(0, 2)
+    sorted_ = tensor._layout is sparse_csr
+    result = make(sparse_coo, (indices,), values, tensor.shape, sorted_)
+    return result if sorted_ else coalesced(result)
 
 
 def dense(tensor: SparseTensor) -> Tensor:
     """All elements, in row-major order."""
     if tensor._layout in BLOCKED:
-        return _from_blocks(tensor)
+        indices, values = _spread(tensor)
+        *batch, rows, columns = tensor.shape[: indices.shape[0]]
+        block = values.shape[1:3]
+        sizes = (*batch, rows // block[0], columns // block[1])
+        blocks = gathered(prod(sizes), flat(indices, sizes), values)
+        blocks = blocks.reshape((*sizes, *values.shape[1:]))
+        return blocks.transpose(len(batch) + 1, len(batch) + 2).reshape(tuple(tensor.shape))
     tensor = _expanded(tensor)
     indices, values = tensor._parts[0], tensor._vals
     sizes = tensor.shape[: indices.shape[0]]
     return gathered(prod(sizes), flat(indices, sizes), values).reshape(tuple(tensor.shape))
 
 
-def _from_blocks(tensor: SparseTensor) -> Tensor:
-    compressed, plain = tensor._parts
-    values = tensor._vals
-    rows, columns = tensor.shape
-    high, wide = values.shape[1:]
-    counts = (compressed[1:] - compressed[:-1]).long()
-    outer = mindtorch.repeat_interleave(arange(counts.shape[0], plain.device), counts)
-    pair = (outer, plain.long()) if tensor._layout in BY_ROWS else (plain.long(), outer)
-    grid = (rows // high, columns // wide)
-    blocks = gathered(prod(grid), flat(mindtorch.stack(pair), grid), values)
-    blocks = blocks.reshape((*grid, high, wide)).permute(0, 2, 1, 3)
-    return blocks.reshape((rows, columns))
+def compressed(
+    tensor: Tensor, kind: layout, blocksize: Sequence[int] = (), dense_dim: int = 0, call: str = ""
+) -> SparseTensor:
+    """The matrix, or the batch of matrices, by compressed rows or columns, of blocks or not.
 
-
-def _to_compressed(tensor: Tensor, kind: layout, blocksize: Sequence[int], call: str) -> Tensor:
+    RuntimeError where blocks do not fill it or matrices of a batch have other numbers of places.
+    """
     if isinstance(tensor, SparseTensor) and tensor._layout is kind:
         return tensor
-    if tensor.dim() > 2:
-        raise RuntimeError(
-            f"to_sparse_{str(kind)[-3:]}: mindtorch compresses matrices, got {tensor.dim()} dims"
-        )
-    if kind in BLOCKED:
-        return _to_blocks(tensor, kind, blocksize, call)
-    source = coalesced(to_coo(tensor))
+    source = coalesced(to_coo(tensor, tensor.dim() - dense_dim))
     indices, values = source._parts[0], source._vals
-    outer, inner = (0, 1) if kind is sparse_csr else (1, 0)
-    if kind is sparse_csc:
-        order = mindtorch.argsort(indices[1], stable=True)
-        indices, values = indices.index_select(1, order), values.index_select(0, order)
-    compressed = starts(indices[outer], tensor.shape[outer])
-    return make(kind, (compressed, indices[inner].contiguous()), values, tensor.shape, True)
-
-
-def starts(outer: Tensor, size: int) -> Tensor:
-    """Where each of `size` rows begins among the sorted rows `outer` [nnz], and the end."""
-    counts = gathered(size, outer, mindtorch.ones_like(outer))
-    return mindtorch.cat([counts.new_zeros(1), counts.cumsum(0)])
-
-
-def _to_blocks(tensor: Tensor, kind: layout, blocksize: Sequence[int], call: str) -> Tensor:
-    high, wide = blocksize
-    whole = dense(tensor) if isinstance(tensor, SparseTensor) else tensor
-    rows, columns = whole.shape
+    *batch, rows, columns = tensor.shape[: tensor.dim() - dense_dim]
+    high, wide = blocksize or (1, 1)
     if rows % high or columns % wide:
         raise RuntimeError(
             f"{call}: tensor sparse size ({rows},{columns}) must be divisible by given blocksize"
             f" ({high},{wide})"
         )
-    blocks = whole.reshape((rows // high, high, columns // wide, wide)).permute(0, 2, 1, 3)
-    if kind is sparse_bsc:
-        blocks = blocks.transpose(0, 1)
-    there = (blocks.detach() != 0).flatten(2).any(2)
-    outer, inner = mindtorch.nonzero(there).t()
-    grid = tuple(there.shape)
-    block_index = flat(mindtorch.stack((outer, inner)), grid)
-    values = blocks.reshape((prod(grid), high, wide)).index_select(0, block_index)
-    return make(kind, (starts(outer, grid[0]), inner.contiguous()), values, tensor.shape, True)
+    if not prod(batch):
+        name = call.removeprefix("dense_")
+        raise RuntimeError(f"{name}: Expected product of batch dimensions to be non-zero.")
+    sizes = (*batch, rows // high, columns // wide)
+    if kind is not sparse_csr:
+        row, column = indices[-2:]
+        within = (row % high) * wide + column % wide
+        pair = [
+            mindtorch.div(i, n, rounding_mode="floor") for i, n in ((row, high), (column, wide))
+        ]
+        if kind not in BY_ROWS:
+            pair, sizes = pair[::-1], (*batch, columns // wide, rows // high)
+        numbers = flat(mindtorch.cat((indices[:-2], mindtorch.stack(pair))), sizes)
+        numbers, where = mindtorch.unique(numbers, sorted=True, return_inverse=True)
+        indices = unflat(numbers, sizes)
+        values = gathered(numbers.shape[0] * high * wide, where * (high * wide) + within, values)
+        block = tuple(blocksize) if kind in BLOCKED else ()
+        values = values.reshape((numbers.shape[0], *block, *values.shape[1:]))
+    begin = starts(flat(indices[:-1], sizes[:-1]), sizes[:-1])
+    if batch and bool((begin[..., -1:] != begin.flatten()[-1:]).any()):
+        raise RuntimeError("Expect the same number of specified elements per batch.")
+    nnz = indices.shape[1] // prod(batch)
+    plain = indices[-1].reshape((*batch, nnz))
+    values = values.reshape((*batch, nnz, *values.shape[1:]))
+    return make(kind, (begin, plain.contiguous()), values, tensor.shape, True)
+
+
+def starts(outer: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Where each of the last of `sizes` rows begins among the rows `outer` [nnz], and the end; of
+    batches where there are more sizes."""
+    counts = gathered(prod(sizes), outer, mindtorch.ones_like(outer)).reshape(tuple(sizes))
+    return mindtorch.cat([counts.new_zeros((*sizes[:-1], 1)), counts.cumsum(-1)], -1)
 
 
 def _call(source: Tensor, kind: layout, to: str) -> str:
@@ -215,8 +239,10 @@ def _refuse(
             )
         if min(sizes) <= 0:
             raise RuntimeError(f"{call}: blocksize needs to be positive, but got {sizes}")
-        if sparse is not None and before in BLOCKED and list(sparse._vals.shape[1:]) != sizes:
-            refuse(f"with blocksize changed from {list(sparse._vals.shape[1:])} to {sizes}")
+        if sparse is not None and before in BLOCKED and list(block_of(sparse)) != sizes:
+            refuse(f"with blocksize changed from {list(block_of(sparse))} to {sizes}")
+        if sparse is not None and before in (sparse_csr, sparse_csc) and batch_dim(sparse):
+            refuse("for batched inputs")
     elif before in BLOCKED and kind in (sparse_csr, sparse_csc):
         raise RuntimeError(
             f"sparse_compressed_to_sparse_{str(kind)[-3:]}: expected SparseCsr or SparseCsc layout"
@@ -246,4 +272,6 @@ def convert(
         return dense(tensor) if isinstance(tensor, SparseTensor) else tensor
     if kind is sparse_coo:
         return to_coo(tensor, None if dense_dim is None else tensor.dim() - dense_dim)
-    return _to_compressed(tensor, kind, sizes or (), call)
+    if isinstance(tensor, SparseTensor):
+        dense_dim = HANDLERS["dense_dim"](tensor)
+    return compressed(tensor, kind, sizes or (), dense_dim or 0, call)

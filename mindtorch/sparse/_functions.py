@@ -16,14 +16,16 @@ from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.rules import broadcast, wrap_dim
-from ._convert import coalesced, convert, dense, flat, gathered, to_coo
+from ._convert import coalesced, compressed, convert, dense, flat, gathered, to_coo
 from ._tensor import (
     BLOCKED,
     BY_ROWS,
     HANDLERS,
     LAYOUT_NAMES,
     SparseTensor,
+    batch_dim,
     become,
+    block_of,
     make,
     refusal,
     refusal_of_places,
@@ -175,7 +177,8 @@ def sparse_dim(self: Tensor) -> int:
 @handles("dense_dim")
 def dense_dim(self: Tensor) -> int:
     """How many dimensions stand whole at each place."""
-    return self.dim() - sparse_dim(self)
+    batch = batch_dim(self) if isinstance(self, SparseTensor) else 0
+    return self.dim() - batch - sparse_dim(self)
 
 
 @handles("to_dense")
@@ -296,7 +299,18 @@ def _scalar(value: Any) -> bool:
 def _restored(result: SparseTensor, *operands: Any) -> Tensor:
     """The layout of the first sparse operand."""
     kind = next(o._layout for o in operands if isinstance(o, SparseTensor))
-    return result if kind is sparse_coo else convert(result, kind)
+    return (
+        result
+        if kind is sparse_coo
+        else convert(result, kind, to=f"to_{kind}".replace("torch.", ""))
+    )
+
+
+def _laid_out_as(result: SparseTensor, like: SparseTensor) -> SparseTensor:
+    """Coordinates in the layout of another tensor of the shape, in blocks of its size."""
+    if like._layout is sparse_coo:
+        return result
+    return compressed(result, like._layout, block_of(like), dense_dim(like))
 
 
 def _refuse_broadcast(one: Tensor, other: Tensor, what: str) -> None:
@@ -326,9 +340,6 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
             "add: expected sizes of 'self' and 'other' to match, but"
             f" {list(self.shape)} != {list(other.shape)}"
         )
-    if self._layout in BLOCKED and other._layout is self._layout:
-        total = dense(self) + dense(other) * alpha
-        return convert(total, self._layout, self._vals.shape[1:])
     one, two = to_coo(self), to_coo(other)
     if one._parts[0].shape[0] != two._parts[0].shape[0]:
         raise RuntimeError("add: expected 'self' and 'other' to have same sparse dims")
@@ -346,7 +357,7 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     elif self.device.type == "cpu":
         result = _merged(result, one._nnz())
     label_last(result._vals, "AddBackward0")
-    return _restored(result, self)
+    return _laid_out_as(result, self)
 
 
 def _is_rising(tensor: SparseTensor) -> bool:
@@ -478,12 +489,7 @@ def transpose(self: SparseTensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions in each other's place."""
     one, two = dim0 % max(self.dim(), 1), dim1 % max(self.dim(), 1)
     if self._layout is not sparse_coo:
-        if one == two:
-            return self
-        layouts = {sparse_csr: sparse_csc, sparse_csc: sparse_csr,
-                  BLOCKED[0]: BLOCKED[1], BLOCKED[1]: BLOCKED[0]}  # fmt: skip
-        values = self._vals.transpose(1, 2) if self._layout in BLOCKED else self._vals
-        return make(layouts[self._layout], self._parts, values, self.shape[::-1], True)
+        return _transposed(self, one, two)
     order, count = list(range(self.dim())), self._parts[0].shape[0]
     if max(one, two) >= count and one != two:
         raise RuntimeError(
@@ -492,6 +498,35 @@ def transpose(self: SparseTensor, dim0: int, dim1: int) -> Tensor:
         )
     order[one], order[two] = order[two], order[one]
     return permute(self, order)
+
+
+_TRANSPOSES = {sparse_csr: sparse_csc, sparse_csc: sparse_csr,
+           BLOCKED[0]: BLOCKED[1], BLOCKED[1]: BLOCKED[0]}  # fmt: skip
+
+
+def _transposed(self: SparseTensor, one: int, two: int) -> SparseTensor:
+    """Compressed rows as columns and the other way, or batch dimensions in another order."""
+    if dense_dim(self):
+        raise RuntimeError(
+            "transpose(): hybrid sparse compressed tensors with dense dimensions are not supported"
+        )
+    batch = batch_dim(self)
+    kinds = [("Batch", "Sparse")[dim >= batch] for dim in (one, two)]
+    if kinds[0] != kinds[1]:
+        raise RuntimeError(
+            "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense),"
+            f" got {one}({kinds[0]}) and {two}({kinds[1]})"
+        )
+    if one == two:
+        return self
+    shape, parts, values = list(self.shape), self._parts, self._vals
+    shape[one], shape[two] = shape[two], shape[one]
+    if kinds[0] == "Batch":
+        parts = tuple(p.transpose(one, two) for p in parts)
+        return make(self._layout, parts, values.transpose(one, two), shape, True)
+    if self._layout in BLOCKED:
+        values = values.transpose(batch + 1, batch + 2)
+    return make(_TRANSPOSES[self._layout], parts, values, shape, True)
 
 
 @handles("permute")
@@ -547,6 +582,8 @@ def imag(self: SparseTensor) -> SparseTensor:
 def t(self: SparseTensor) -> Tensor:
     """The transposed matrix."""
     wide, deep = sparse_dim(self), dense_dim(self)
+    if self._layout is not sparse_coo and self.dim() > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
     if wide > 2 or deep:
         raise RuntimeError(
             "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got"
@@ -579,8 +616,20 @@ def select(self: SparseTensor, dim: int, index: int) -> Tensor:
             f" dimension {at}"
         )
     index %= self.shape[at]
+    batch, shape = batch_dim(self), (*self.shape[:at], *self.shape[at + 1 :])
+    if at < batch:
+        parts = [p.select(at, index) for p in self._parts]
+        return make(self._layout, parts, self._vals.select(at, index), shape, True)
+    if self._layout is not sparse_coo and at >= batch + 2:
+        place = at - self.dim() + self._vals.dim()
+        return make(self._layout, self._parts, self._vals.select(place, index), shape, True)
+    if batch:
+        raise RuntimeError(
+            "select(): selecting sparse dimensions is not supported for batched sparse compressed"
+            " tensors."
+        )
     source = to_coo(self)
-    (places,), shape = source._parts, (*self.shape[:at], *self.shape[at + 1 :])
+    (places,) = source._parts
     if at >= places.shape[0]:
         values = source._vals.select(at - places.shape[0] + 1, index)
         return make(sparse_coo, (places,), values, shape, source._coalesced)
@@ -639,9 +688,7 @@ def getitem(self: SparseTensor, index: Any) -> Tensor:
 @handles("relu")
 def relu(self: SparseTensor, inplace: bool = False) -> SparseTensor:
     """The greater of each value and zero."""
-    if self._layout is not sparse_coo:
-        raise RuntimeError(f"unsupported tensor layout: {LAYOUT_NAMES[self._layout]}")
-    source = coalesced(self)
+    source = coalesced(self) if self._layout is sparse_coo else self
     result = with_values(source, source._vals.relu())
     return become(self, result) if inplace else result
 
@@ -768,8 +815,8 @@ def sparse_mask(self: Tensor, mask: SparseTensor) -> Tensor:
         )
     places = to_coo(mask)
     if not isinstance(self, SparseTensor):
-        return _restored(make(sparse_coo, places._parts, _elements(self, places), mask.shape,
-                              places._coalesced), mask)  # fmt: skip
+        return _laid_out_as(make(sparse_coo, places._parts, _elements(self, places), mask.shape,
+                                 places._coalesced), mask)  # fmt: skip
     source = coalesced(to_coo(self))
     mask_index, index = _flat_sorted(places), _flat_sorted(source)
     if not index.numel():
@@ -779,7 +826,9 @@ def sparse_mask(self: Tensor, mask: SparseTensor) -> Tensor:
         hit = (index.index_select(0, at) == mask_index).to(source.dtype)
         values = source._vals.index_select(0, at)
         values = values * hit.reshape((-1, *[1] * (values.dim() - 1)))
-    return _restored(make(sparse_coo, places._parts, values, mask.shape, places._coalesced), mask)
+    return _laid_out_as(
+        make(sparse_coo, places._parts, values, mask.shape, places._coalesced), mask
+    )
 
 
 # ---- writing
@@ -804,17 +853,25 @@ def zero_(self: SparseTensor) -> SparseTensor:
     return become(self, empty)
 
 
-@handles("zeros_like")
+@handles("zeros_like", "empty_like")
 def zeros_like(input: SparseTensor, **options: Any) -> Tensor:
     """A sparse tensor of the shape without places."""
-    count = sparse_dim(input)
+    at, shape = batch_dim(input), list(input._vals.shape)
+    shape[at] = 0
     dtype, device = options.get("dtype"), options.get("device")
-    values = mindtorch.zeros(
-        (0, *input.shape[count:]), dtype=dtype or input.dtype, device=device or input.device
-    )
-    places = mindtorch.zeros((count, 0), dtype=mindtorch.int64, device=values.device)
-    empty = make(sparse_coo, (places,), values, input.shape, True)
-    return empty if input._layout is sparse_coo else convert(empty, input._layout)
+    empty = mindtorch.empty(shape, dtype=dtype or input.dtype, device=device or input.device)
+    *starts, places = input._parts
+    none = mindtorch.empty_like(places[..., :0], device=empty.device)
+    parts = [mindtorch.zeros_like(p, device=empty.device) for p in starts]
+    return make(input._layout, (*parts, none), empty, input.shape, True)
+
+
+@handles("ones_like")
+def ones_like(input: SparseTensor, **options: Any) -> Tensor:
+    """Ones at the places of compressed rows or columns."""
+    if input._layout is sparse_coo:
+        raise refusal("fill_.Scalar", input)
+    return with_values(input, mindtorch.ones_like(input._vals, **options))
 
 
 @handles("new_zeros", "new_empty")
@@ -824,19 +881,15 @@ def new_zeros(
 ) -> Tensor:  # fmt: skip
     """A sparse tensor of another shape without places."""
     shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    return mindtorch.sparse_coo_tensor(
-        size=shape, dtype=dtype or self.dtype, device=device or self.device, check_invariants=False
+    return mindtorch.empty(
+        shape, layout=self._layout, dtype=dtype or self.dtype, device=device or self.device
     )
-
-
-@handles("empty_like")
-def empty_like(input: SparseTensor, **options: object) -> Tensor:
-    """A sparse tensor of the shape without places."""
-    return zeros_like(input, **options)
 
 
 def _writing(name: str) -> Callable[..., Any]:
     def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name == "add" and isinstance(self, SparseTensor) and not _is_sparse(args[0]):
+            _refuse_compressed(self, "is_contiguous")
         result = HANDLERS[name](self, *args, **kwargs)
         if not can_cast(result.dtype, self.dtype):
             raise RuntimeError(

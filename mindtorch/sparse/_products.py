@@ -81,7 +81,7 @@ def _times_sparse(one: SparseTensor, other: SparseTensor) -> Tensor:
     """Two sparse matrices: each place of `one` meets the places of a row of `other`."""
     left, right = coalesced(to_coo(one)), coalesced(to_coo(other))
     (rows, inner), (outer, columns) = left._parts[0].unbind(), right._parts[0].unbind()
-    begin = starts(outer, other.shape[0])
+    begin = starts(outer, other.shape[:1])
     counts = (begin[1:] - begin[:-1]).index_select(0, inner)
     which = mindtorch.repeat_interleave(arange(counts.shape[0], counts.device), counts)
     first = (counts.cumsum(0) - counts).index_select(0, which)

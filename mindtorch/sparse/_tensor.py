@@ -1,8 +1,9 @@
 """Owns the sparse tensor: its indices and values, what it answers itself, and how it is shown.
 
 Coordinates: `indices` [sparse dims, nnz] beside `values` [nnz, *dense dims]. Compressed rows or
-columns: `compressed` [n + 1] and `plain` [nnz] beside `values` [nnz, *block]. Values are an
-ordinary tensor, whose history is the sparse tensor's. Functions without a sparse form are refused.
+columns: `compressed` [*batch, n + 1] and `plain` [*batch, nnz] beside `values` [*batch, nnz,
+*block, *dense dims]. Values are an ordinary tensor, whose history is the sparse tensor's. Functions
+without a sparse form are refused.
 """
 
 from __future__ import annotations
@@ -208,7 +209,14 @@ class SparseTensor(Tensor):
         """Refused: there is no storage to take."""
         raise refusal("set_", self)
 
-    squeeze_ = unsqueeze_ = fill_ = set_
+    squeeze_ = unsqueeze_ = set_
+
+    def fill_(self, value: Any) -> SparseTensor:
+        """Let compressed places be `value`; refused for coordinates."""
+        if self._layout is sparse_coo:
+            raise refusal("fill_.Scalar", self)
+        self._vals.fill_(value)
+        return self
 
     def apply_(self, *_: object) -> Any:
         """Refused: there is no storage to change."""
@@ -348,6 +356,17 @@ _BETA = (
     "Sparse {} tensor support is in beta state. If you miss a functionality in the sparse tensor"
     " support, please submit a feature request to https://github.com/pytorch/pytorch/issues."
 )
+
+
+def batch_dim(tensor: SparseTensor) -> int:
+    """How many dimensions stand before those that have indices: those of a batch of matrices."""
+    return 0 if tensor._layout is sparse_coo else tensor._parts[0].dim() - 1
+
+
+def block_of(tensor: SparseTensor) -> tuple[int, ...]:
+    """The rows and the columns of a block; nothing where there are no blocks."""
+    at = batch_dim(tensor) + 1
+    return tuple(tensor._vals.shape[at : at + 2]) if tensor._layout in BLOCKED else ()
 
 
 def become(target: SparseTensor, source: SparseTensor) -> SparseTensor:
