@@ -263,6 +263,11 @@ class Function:
         if "setup_context" in _defined(cls):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
+            if bound.kwargs and LOCAL.levels and BY_RULE["level"]((*args, *kwargs.values())):
+                raise NotImplementedError(
+                    "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass"
+                    f" kwarg-only Tensors to autograd.Function. Got: {bound.kwargs}"
+                )
             args, kwargs = bound.args, bound.kwargs
         if kwargs:
             args, kwargs = _placed(cls, args, kwargs), {}
@@ -285,7 +290,7 @@ class Function:
             if hasattr(type(arg), "_function_call"):
                 result: Tensor | tuple[Tensor, ...] = arg._function_call(cls, args, kwargs)
                 return result
-        ctx = cls._node_class()
+        ctx = (_generated(cls) if LOCAL.derivatives else cls._node_class)()
         edges = [edge(a) if isinstance(a, Tensor) else None for a in args]
         ctx.needs_input_grad = tuple(e is not None for e in edges)
         recording = LOCAL.grad and any(e is not None for e in edges)
@@ -299,6 +304,17 @@ class Function:
             moved = run_jvp(cls.jvp, ctx, tangents, args)
         carry(result, moved)
         return result
+
+
+def _generated(cls: type[Function]) -> Any:
+    """The class of a Function's nodes under torch.func, by torch's name."""
+    node = cls._node_class
+    if cls.__module__.startswith(_PACKAGE):
+        return node
+    if "_generated" not in vars(node):
+        name = f"{cls.__name__}GeneratedBackward"
+        node._generated = type(name, (node,), {"__module__": node.__module__})
+    return node._generated
 
 
 def _placed(

@@ -7,8 +7,8 @@ from typing import Any, TypeVar, cast
 
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
-from .grad_mode import enable_grad
-from .surface import grad
+from .grad_mode import LOCAL, enable_grad
+from .surface import OF_FUNCTIONAL, grad, in_transforms
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,6 +98,8 @@ def _call(
     func: Callable[..., Any], inputs: Any, create_graph: bool, name: str, strict: bool = False
 ) -> tuple[Any, Any, Any]:
     """The inputs as fresh parts of a graph, the raw result, and its tensors."""
+    if LOCAL.levels or LOCAL.derivatives:
+        raise in_transforms("requires_grad_", OF_FUNCTIONAL)
     arguments = _checked("inputs", inputs, name)
     if create_graph:
         leaves = tuple(aten.alias(t) if t.requires_grad else t.detach() for t in arguments)

@@ -33,11 +33,14 @@ class Local(threading.local):
     node: Any = None  # whose formula runs, where a mode is on
     grads: Any = ()  # and on what
     dual = 0
+    carries = True  # whether tangents are carried forward
     task: Any = None
-    # vmap: number and batch of each level, outermost first; what draws may do; whether a call
-    # has written to a batch.
+    # vmap: number and batch of each level, outermost first; what draws may do; whether elements
+    # draw apart; the memory of what is mapped over, by id, and whether a call has written to it.
     levels: tuple[tuple[int, int], ...] = ()
     randomness = ""
+    apart = False
+    batch_memory: frozenset[int] = frozenset()
     transforms: Any = ()  # torch.func's that run, outermost first: numbers of vmaps and others
     forwards: Any = ()  # the functions that torch.func.jvp and jacfwd run, outermost first
     pushing = False  # torch.func.jvp makes the product that it derives by its vectors

@@ -162,24 +162,25 @@ class disable_saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
 
     def steps(self) -> Iterator[None]:
         before = LOCAL.pack
-        if before:
-            raise RuntimeError(self.message)
+        frozen = FrozenHooks(self.message, before)
         try:
             MODES.active += 1
-            LOCAL.pack = _FrozenHooks(self.message)
+            LOCAL.pack = frozen
             yield
         finally:
             LOCAL.pack = before
             MODES.active -= 1
 
 
-class _FrozenHooks(tuple[Any, ...]):
-    """No hooks, and none to be added."""
+class FrozenHooks(tuple[Any, ...]):
+    """No hooks, and none to be added; RuntimeError where there are some."""
 
-    def __new__(cls, message: str) -> _FrozenHooks:
+    def __new__(cls, message: str, before: tuple[Any, ...]) -> FrozenHooks:
+        if before:
+            raise RuntimeError(message)
         return super().__new__(cls)
 
-    def __init__(self, message: str):
+    def __init__(self, message: str, before: tuple[Any, ...]):
         self.message = message
 
     def __iter__(self) -> Iterator[Any]:

@@ -84,7 +84,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not"
             f" {type(requires_grad).__name__}"
         )
-    _refuse_in_transforms("requires_grad_", " (or perhaps using torch.autograd.functional.* APIs)")
+    _refuse_in_transforms("requires_grad_", OF_FUNCTIONAL)
     _set_requires_grad(self, requires_grad, "floating point")
     return self
 
@@ -95,7 +95,15 @@ def _refuse_in_transforms(name: str, more: str = "") -> None:
         return
     if str(sys._getframe(2).f_globals.get("__name__", "")).startswith(_PACKAGE):
         return
-    raise RuntimeError(
+    raise in_transforms(name, more)
+
+
+OF_FUNCTIONAL = " (or perhaps using torch.autograd.functional.* APIs)"
+
+
+def in_transforms(name: str, more: str = "") -> RuntimeError:
+    """torch's words for a method that a function under torch.func may not call."""
+    return RuntimeError(
         f"You are attempting to call Tensor.{name}(){more} inside of a function being transformed"
         " by a functorch transform. This is unsupported, please attempt to use the functorch"
         " transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call"

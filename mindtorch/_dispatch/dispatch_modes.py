@@ -116,6 +116,7 @@ def _watched() -> bool:
 
 
 aten.publish("_watched", _watched)
+aten.publish("_recording", lambda: LOCAL.grad)  # in a derivative: whether it has one itself
 aten.publish("_unseen", unseen)
 
 

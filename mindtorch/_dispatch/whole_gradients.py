@@ -96,14 +96,20 @@ def _matmul_backward(node: Any, grads: Sequence[Any]) -> Any:
     return tuple(results)
 
 
+def _flash_attention(*values: Any) -> Any:
+    """The result and the sums of attention's operator."""
+    operands, (places, named) = values[:3], values[3:]
+    operator = namespace("aten")._scaled_dot_product_flash_attention_for_cpu.default
+    return ask_operator(operator, (*operands, *places), named)
+
+
 class _FlashAttention(Function):
     """Attention whose gradients are one operator too: `(query, key, value, places, named)`."""
 
     @staticmethod
     def forward(ctx: Any, *values: Any) -> Any:
         operands, (places, named) = values[:3], values[3:]
-        operator = namespace("aten")._scaled_dot_product_flash_attention_for_cpu.default
-        result, sums = ask_operator(operator, (*operands, *places), named)
+        result, sums = _flash_attention(*values)
         ctx.named, ctx.causal = named, any(places)
         ctx.save_for_backward(*operands, detached(result), sums)
         return result
@@ -122,7 +128,9 @@ def _seen_flash_attention(*values: Any) -> Any:
     derivatives but for one of reverse mode, since there is none of the operator's own gradients."""
     if LOCAL.transforms and (len(LOCAL.transforms) > 1 or not _is_reverse(LOCAL.transforms[0])):
         return NotImplemented
-    return _FlashAttention.apply(*values)
+    if LOCAL.grad and any(v.requires_grad for v in values[:3]):
+        return _FlashAttention.apply(*values)
+    return _flash_attention(*values)[0]
 
 
 def _is_reverse(transform: object) -> bool:

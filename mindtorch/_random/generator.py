@@ -43,6 +43,10 @@ def _refuse_in_vmap() -> None:
             " 'same' or 'different' randomness flags on vmap or perform the randomness operation"
             " out of vmap"
         )
+    if LOCAL.apart:
+        from ..func._batched import Unbatched
+
+        raise Unbatched("each element of a batch draws its own numbers")
 
 
 def refuse_batches(*values: object) -> None:

@@ -64,8 +64,13 @@ class dual_level(ContextDecorator):  # noqa: N801 - torch's name
             exit_dual_level()
 
 
+def _is_fwd_grad_enabled() -> bool:
+    """Whether tangents are carried."""
+    return LOCAL.carries
+
+
 class _set_fwd_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
-    """Whether tangents are carried inside a level."""
+    """Whether tangents are carried inside a level, and inside what torch.func carries forward."""
 
     def __init__(self, mode: bool):
         self.mode = mode
@@ -74,12 +79,14 @@ class _set_fwd_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
         return _set_fwd_grad_enabled(self.mode)
 
     def steps(self) -> Iterator[None]:
-        level = LOCAL.dual
+        before = LOCAL.dual, LOCAL.carries, LOCAL.grad
+        moves = bool(LOCAL.forwards) and LOCAL.forwards[-1] is LOCAL.transforms[-1]
         try:
-            LOCAL.dual = level if self.mode else 0
+            LOCAL.dual, LOCAL.carries = LOCAL.dual if self.mode else 0, self.mode
+            LOCAL.grad = LOCAL.grad and (self.mode or not moves)
             yield
         finally:
-            LOCAL.dual = level
+            LOCAL.dual, LOCAL.carries, LOCAL.grad = before
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

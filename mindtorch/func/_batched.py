@@ -267,6 +267,15 @@ def lifted(tensor: Tensor, levels: Sequence[tuple[int, int]]) -> Tensor:
     return batched(inner.expand(size, *inner.shape), number)
 
 
+def memory_of(values: Sequence[Any]) -> frozenset[int]:
+    """The memory of tensors and of the whole of batches, by id."""
+    wholes = list(values)
+    for at, value in enumerate(wholes):
+        while isinstance(value, BatchedTensor):
+            wholes[at] = value = value._value
+    return frozenset(id(v._storage) for v in wholes if isinstance(v, Tensor))
+
+
 def innermost(values: Sequence[Any]) -> int:
     """The highest level of the tensors among arguments, those in lists too; 0 without one."""
     level = 0
@@ -463,7 +472,9 @@ def call_inplace(op: Op, raw: Sequence[Any]) -> Tensor:
     if not at(target, level):
         _refuse_target(op, raw, level)
     assert isinstance(target, BatchedTensor)
-    LOCAL.batch_written = True
+    LOCAL.batch_written |= not LOCAL.batch_memory.isdisjoint(memory_of([target]))
+    if LOCAL.grad and target._value.requires_grad:  # the gradient is of what is there before
+        raw = (batched(target._value.clone(), level), *raw[1:])
     result = call(op, raw)
     value = (
         lifted(result, [(level, int(target._value.shape[0]))]) if not at(result, level) else result

@@ -13,7 +13,7 @@ from ..nn.utils.stateless import _functional_call
 from ..ops.spec import aten
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from . import _layer_rules, _user_rules  # noqa: F401  (register)
-from ._batched import BatchedTensor, Unbatched, batched
+from ._batched import BatchedTensor, Unbatched, batched, memory_of
 from ._rules import derive
 
 derive()
@@ -104,12 +104,12 @@ class _Batch:
 
     def run(self, out_dims: Any) -> Any:
         """The results with the batch at `out_dims`."""
-        before = LOCAL.levels, LOCAL.transforms, LOCAL.randomness, LOCAL.batch_written
+        before = LOCAL.levels, LOCAL.transforms, LOCAL.randomness, LOCAL.apart
+        writes = LOCAL.batch_memory, LOCAL.batch_written
         try:
             LOCAL.randomness, LOCAL.batch_written = self.randomness, False
-            # Draws that differ are made element by element.
-            if self.randomness == "different":
-                return self._each(out_dims)
+            LOCAL.apart |= self.randomness == "different"  # whose draws are made element by element
+            LOCAL.batch_memory |= memory_of(self.values)
             try:
                 return self._at_once(out_dims)
             except Unbatched as error:
@@ -117,10 +117,11 @@ class _Batch:
                     raise RuntimeError(
                         f"vmap: a function was in the middle of writing to its input: {error}"
                     ) from error
-            LOCAL.levels, LOCAL.transforms = before[:2]
+            LOCAL.levels, LOCAL.transforms, _, LOCAL.apart = before
             return self._each(out_dims)
         finally:
-            LOCAL.levels, LOCAL.transforms, LOCAL.randomness, LOCAL.batch_written = before
+            LOCAL.levels, LOCAL.transforms, LOCAL.randomness, LOCAL.apart = before
+            LOCAL.batch_memory, LOCAL.batch_written = writes
 
     def _at_once(self, out_dims: Any) -> Any:
         number = len(LOCAL.levels) + 1
@@ -284,7 +285,7 @@ def _stacked(func: Any, results: list[Any], out_dims: Any) -> Any:
     dims = _out_dims(func, out_dims, spec)
     instance = []
     for values, dim in zip(zip(*[leaves for leaves, _ in rows], strict=True), dims, strict=True):
-        if not isinstance(values[0], Tensor):
+        if dim is not None and not isinstance(values[0], Tensor):
             raise _no_tensor(getattr(func, "__name__", repr(func)), values[0])
         instance.append(values[0] if dim is None else aten.stack(values, dim))
     return tree_unflatten(instance, spec)

@@ -13,12 +13,13 @@ from .._autograd.codegen import edge
 from .._autograd.forward import refuse_sizes, refuse_whole
 from .._autograd.function import BY_RULE
 from .._autograd.grad_mode import LOCAL, enable_grad
+from .._autograd.graph import FrozenHooks
 from .._autograd.layer import CAPTURED
 from .._autograd.node import LEAF, AccumulateGrad, counter
 from .._autograd.surface import grad as _grad
 from .._dispatch.dispatch_modes import unseen
 from .._functional.printing import TRANSFORMED, tensor_text
-from .._tensor.tensor import Tensor
+from .._tensor.tensor import Tensor, wrap
 from ..nn.modules.module import Module
 from ..ops.spec import aten
 from ..utils._pytree import (
@@ -41,6 +42,11 @@ from ._batched import (
 )
 from ._rules import whole
 
+_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an"
+    " issue with your use case."
+)
+
 
 class _Deriving:
     """A function being differentiated: inside, gradients are recorded, `backward` is refused.
@@ -56,13 +62,16 @@ class _Deriving:
         self.mapped = False  # whether torch runs the function for a batch of tangents
 
     def __enter__(self) -> None:
+        self.recording, self.outer, self.hooks = LOCAL.grad, LOCAL.transforms, LOCAL.pack
+        if self.is_reverse:
+            LOCAL.pack = FrozenHooks(_HOOKS, LOCAL.pack)
         LOCAL.derivatives += 1
-        self.recording, self.outer = LOCAL.grad, LOCAL.transforms
         LOCAL.transforms = (*LOCAL.transforms, *([0] if self.mapped else []), self)
         LOCAL.grad = True
 
     def __exit__(self, *error: object) -> None:
         LOCAL.grad, self.active, LOCAL.transforms = self.recording, False, self.outer
+        LOCAL.pack = self.hooks
         LOCAL.derivatives -= 1
 
     def moved(self, func: Callable[..., Any], *args: Any) -> Any:
@@ -87,13 +96,22 @@ class _Deriving:
         if not isinstance(value, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
         recorded = value.requires_grad
-        leaf: Tensor = unseen(aten.alias, value) if recorded else unseen(value.detach)
+        alias = (lambda t: unseen(aten.alias, t)) if self.is_reverse else _unregistered
+        leaf: Tensor = alias(value) if recorded else unseen(value.detach)
         if not recorded:
             leaf.requires_grad_()
         if leaf._fn is not None:
             leaf._fn.deriving = self
         self.inputs[id(leaf)] = leaf
         return leaf
+
+    def writable(self, leaf: Tensor) -> Tensor:
+        """A leaf as what a function carried forward may write to; the memory is the leaf's."""
+        if isinstance(leaf, BatchedTensor):
+            return batched(self.writable(leaf._value), leaf._level)
+        value = _unregistered(leaf)
+        self.inputs[id(value)] = value
+        return value
 
     def passed(self, arguments: Any) -> Any:
         """Arguments that nothing is derived by: writes to them leave no history outside."""
@@ -142,6 +160,13 @@ class _Deriving:
                 if not outer.isdisjoint(inner[node]):
                     outer.add(node)
         return outer
+
+
+def _unregistered(value: Tensor) -> Tensor:
+    """An alias with a history of its own: writes to the memory leave it as it is."""
+    alias, apart = unseen(aten.alias, value), wrap(value._geom, value._storage)
+    apart._fn, apart._nr = alias._fn, alias._nr
+    return apart
 
 
 def _reached(func: Any) -> Iterator[Tensor]:
@@ -370,10 +395,11 @@ def pullback(
 ) -> Any:
     leaves, spec = tree_flatten(primals)
     level = _Deriving(func)
-    level.mapped = forward
+    level.mapped, level.is_reverse = forward, not forward
     fresh = [level.fresh(v) for v in leaves]
     with level:
-        values = tree_unflatten(fresh, spec)
+        inputs = [level.writable(v) for v in fresh] if forward else fresh
+        values = tree_unflatten(inputs, spec)
         output = level.moved(func, *values) if forward else func(*values)
     result, aux = _split(output, has_aux, name)
     outs, out_spec = tree_flatten(result)
@@ -488,7 +514,7 @@ def _products(
     """Outputs and Jacobian-vector products: the vjp is linear in its weights; derive it by them."""
     fresh = [level.fresh(v) for v in leaves]
     with level:
-        outs = level.moved(flat, *fresh)
+        outs = level.moved(flat, *map(level.writable, fresh))
         if level.strict and any(level not in _levels_of([out]) for out in outs):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the"

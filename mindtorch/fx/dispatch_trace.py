@@ -240,8 +240,9 @@ class DispatchRecorder(Naming, TorchDispatchMode):
         elif isinstance(result, Sequence):
             values = list[object](result)
             for at, part in enumerate(result):
+                item = self.getitem(node, at)
                 if isinstance(part, Tensor):
-                    values[at] = self._note(part, self.getitem(node, at)).meta["val"]
+                    values[at] = self._note(part, item).meta["val"]
             node.meta["val"] = tuple(values)
         return result
 

@@ -176,3 +176,23 @@ def test_compiled_modules_ask_the_class_of_their_parameters(t):
     layer.weight = t.nn.Parameter(weight, requires_grad=False)
     run = t.compile(layer, backend="aot_eager")
     assert run(t.ones(1, 2)).tolist() == layer(t.ones(1, 2)).tolist() == [[4.0]]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("t", [mt, torch])
+def test_gradients_of_compiled_functions_have_no_derivatives(t):
+    x, common = (
+        t.arange(3.0, requires_grad=True),
+        import_module(f"{t.__name__}._dynamo.backends.common"),
+    )
+    boxed = import_module(
+        "functorch.compile" if t is torch else "mindtorch._compat.functorch.compile"
+    )
+    for backend in ("aot_eager", common.aot_autograd(fw_compiler=boxed.nop)):
+        cubes, same = t.compile(lambda v: ((v**3).sum(), v), backend=backend)(x)
+        assert same is x
+        assert type(cubes.grad_fn).__name__ == "CompiledFunctionBackward"
+        (slope,) = t.autograd.grad(cubes, x, create_graph=True)
+        assert slope.tolist() == [0.0, 3.0, 12.0]
+        with pytest.raises(RuntimeError, match="does not currently support double backward"):
+            t.autograd.grad(slope.sum(), x)

@@ -445,3 +445,49 @@ def test_operators_of_gradients_are_made_of_others(name):
         yield [[round(v, 3) for v in r.flatten().tolist()] for r in results]
 
     assert list(story(mindtorch)) == list(story(torch))
+
+
+def _slopes(lib, function):
+    return lib.func.grad(lambda x: function(x).sum())
+
+
+GRAPHS = {
+    "defaults": ("real", lambda lib: _declared(lib), 2),
+    "silu": ("real", lambda lib: _slopes(lib, lib.nn.functional.silu), 1),
+    "mish": ("real", lambda lib: _slopes(lib, lib.nn.functional.mish), 1),
+    "logit": ("real", lambda lib: _slopes(lib, lib.logit), 1),
+    "clamped logit": ("real", lambda lib: _slopes(lib, lambda x: lib.logit(x, 0.1)), 1),
+    "parts": ("real", lambda lib: _slopes(lib, lambda x: lib.nn.functional.layer_norm(x, (3,))), 1),
+    "attention": ("fake", lambda lib: (
+        lambda x: lib.nn.functional.scaled_dot_product_attention(*[x[None, None]] * 3)), 1),
+    "product": ("symbolic", lambda lib: lambda x: x.view(x.shape[0] * x.shape[1]) / x.shape[0], 1),
+    "sum": ("symbolic", lambda lib: lambda x: lib.zeros(x.shape[0] + 1, 3), 1),
+    "number": ("symbolic", lambda lib: lambda x, n: x * n, 2),
+    "inferred": ("symbolic", lambda lib: lambda x: x.sin().reshape(-1), 1),
+    "mean": ("symbolic", lambda lib: _slopes(lib, lambda x: x.sum(0).view(-1).pow(2).mean()), 1),
+}  # fmt: skip
+
+
+def _declared(lib):
+    def function(x, y: int = 2) -> "list[int]":
+        return [x + y]
+
+    return function
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_of_operators_print_as_torchs(name):
+    def story(lib):
+        mode, make, count = GRAPHS[name]
+        function, x = make(lib), lib.linspace(0.2, 0.7, 15).reshape(5, 3)
+        traced = fx(lib, ".experimental.proxy_tensor").make_fx(function, tracing_mode=mode)
+        graph = traced(*(x, 4)[:count])
+        yield graph.code
+        if mode == "symbolic":
+            x = lib.ones(7, 2)
+        results = lib.utils._pytree.tree_leaves(graph(*(x, 6)[:count]))
+        yield [v for r in results for v in r.flatten().tolist()]
+
+    (code, values), (others, numbers) = story(mindtorch), story(torch)
+    assert code == others
+    assert values == pytest.approx(numbers, nan_ok=True)

@@ -49,6 +49,16 @@ def written(t, x):
     return y.sin()
 
 
+def saved(t, x, function=None):
+    with t.autograd.graph.saved_tensors_hooks(lambda v: v, lambda v: v):
+        return x.sin().sum() if function is None else function(x)
+
+
+def half(t, x):
+    with t.autograd.forward_ad._set_fwd_grad_enabled(False):
+        return x * 0.5
+
+
 ROWS = """
 vmap(lambda v: t.zeros(3).add_(v))(x)
 vmap(lambda v: t.zeros(3).sub_(v))(x)
@@ -88,6 +98,21 @@ func.jacfwd(Plain.apply)(x[0])
 func.jacrev(Mapped.apply)(x[0])
 func.jvp(lambda v: Moving.apply(v).sin(), (x,), (x,))
 func.grad(lambda v: func.jvp(Moving.apply, (v,), (x,))[1].sum())(x)
+func.grad(lambda v: saved(t, v))(x)
+saved(t, x, lambda v: func.jacrev(t.sin)(v))
+[func.jvp(lambda v: saved(t, v), (x,), (x,)), func.jacfwd(lambda v: saved(t, v))(x[0])]
+vmap(lambda v: t.autograd.functional.vjp(t.sum, v))(x)
+func.grad(lambda v: t.autograd.functional.jacobian(t.sum, v).sum())(x)
+[func.jvp(lambda v: v.mul_(v + 1), (x, ), (x * 2,)), x]
+vmap(lambda v: func.jvp(lambda a: (a[1:].copy_(a[:2] * 2), a)[1], (v * 1,), (v * 3,)))(x)
+vmap(func.jacfwd(lambda v: v.sin_()))(x)
+func.jvp(lambda v: func.jvp(lambda w: w.mul_(3).pow(3), (v,), (t.ones(2, 3),))[1], (x * 1,), (x,))
+func.jvp(lambda v: v * half(t, v), (x,), (x,))
+func.jvp(lambda v: func.jvp(lambda w: w * half(t, w), (v,), (x,))[1], (x,), (x,))
+func.grad(lambda v: t.tensor(len(type(Plain.apply(v).grad_fn).__name__)) + v.sum())(x)
+vmap(Mapped.apply, randomness="different")(x)
+vmap(lambda v: kept.append(1) or v * 2, randomness="different")(x) * len(kept)
+vmap(vmap(lambda v: v + t.rand(()), randomness="same"), randomness="different")(x)[:, 1] - x[:, 1]
 """.strip().splitlines()
 
 
@@ -96,6 +121,7 @@ func.grad(lambda v: func.jvp(Moving.apply, (v,), (x,))[1].sum())(x)
 def test_transforms_agree_with_torch(row):
     def run(t):
         names = dict(zip(("Plain", "Mapped", "Moving"), functions(t), strict=True))
+        t.manual_seed(0)
         x = (t.arange(6.0).reshape(2, 3) * 0.7).cos()
         return eval(row, {**globals(), **names, "t": t, "func": t.func, "vmap": t.vmap, "x": x,
                           "kept": []})  # fmt: skip

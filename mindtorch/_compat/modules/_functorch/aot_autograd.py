@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from mindtorch import autograd
 from mindtorch._autograd.grad_mode import LOCAL, enable_grad
@@ -114,6 +114,57 @@ class _Joint:
         return GraphModule(self.recorder.root, self.recorder.graph)
 
 
+class CompiledFunctionBackward(autograd.Function):
+    """The gradients of a compiled function: `run` of the arguments, with no derivatives."""
+
+    @staticmethod
+    def forward(_: Any, run: Callable[..., Any], *args: Any) -> Any:
+        return tuple(run(list(args)))
+
+    @staticmethod
+    def backward(*_: Any) -> NoReturn:
+        raise RuntimeError(
+            "torch.compile with aot_autograd does not currently support double backward"
+        )
+
+
+class _CompiledResults(autograd.Function):
+    """The results of a function of `sources`, whose gradients have no derivatives by them."""
+
+    @staticmethod
+    def forward(ctx: Any, sources: Sequence[Tensor], *results: Tensor) -> Any:
+        ctx.sources = sources
+        ctx.set_materialize_grads(False)
+        return tuple(r.detach() for r in results)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        some = [g for g in grads if g is not None]
+        parts = iter(CompiledFunctionBackward.apply(
+            lambda args: (a.detach() for a in args[: len(some)]), *some, *ctx.sources
+        ))  # fmt: skip
+        return None, *(None if g is None else next(parts) for g in grads)
+
+
+_CompiledResults.__name__ = "CompiledFunction"  # of the node
+
+
+def without_second_derivatives(results: Any, sources: Sequence[Tensor]) -> Any:
+    """What a function computed of `sources`, as results of one node of autograd."""
+    leaves, spec = tree_flatten(results)
+    memory = {id(t._storage) for t in sources}
+    places = [
+        at for at, v in enumerate(leaves)
+        if type(v) is Tensor and v.grad_fn is not None and v._base is None
+        and id(v._storage) not in memory
+    ]  # fmt: skip
+    if places:
+        values = _CompiledResults.apply(sources, *(leaves[at] for at in places))
+        for at, value in zip(places, values, strict=True):
+            leaves[at] = value
+    return tree_unflatten(leaves, spec)
+
+
 def _differentiable(
     joint: _Joint, fw_compiler: Compiler, bw_compiler: Compiler, partition_fn: Callable[..., Any],
     lasting: Sequence[int],
@@ -144,7 +195,8 @@ def _differentiable(
             if not backward_runs:
                 backward_runs.append(_compiled(bw_compiler, bw_module))
             tangents = [g for g, c in zip(grads, constant, strict=True) if not c]
-            return tuple(backward_runs[0]([*ctx.saved_tensors, *tangents]))
+            run = backward_runs[0]
+            return CompiledFunctionBackward.apply(run, *ctx.saved_tensors, *tangents)
 
     run: Callable[..., Any] = CompiledFunction.apply
     return run

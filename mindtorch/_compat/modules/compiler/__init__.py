@@ -70,7 +70,7 @@ def compile(
         warnings.warn(
             "torch.compile: mindtorch has no compiler, what is compiled runs eagerly", stacklevel=2
         )
-    call = EagerCall(model, fullgraph, backend in ("eager", "aot_eager"))
+    call = EagerCall(model, fullgraph, backend)
     return OptimizedModule(model, call) if isinstance(model, Module) else call.function()
 
 

@@ -324,11 +324,22 @@ class CapturedCall:
 class EagerCall(CapturedCall):
     """Calls `target` as it is; with `traces`, makes its graphs once for each kind of arguments."""
 
-    def __init__(self, target: Callable[..., Any], fullgraph: bool, traces: bool):
+    def __init__(self, target: Callable[..., Any], fullgraph: bool, kind: object):
         super().__init__(target, lambda module, inputs: module.forward, fullgraph)
-        self.traces, self.traced = traces or fullgraph, set[Any]()
+        self.traces = kind in ("eager", "aot_eager") or fullgraph
+        self.is_aot, self.traced = kind == "aot_eager", set[Any]()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
+        result = self._run(*args, **kwargs)
+        if not self.is_aot or not LOCAL.grad or CURRENT.recorder is not None or CURRENT.is_eager():
+            return result
+        from .._functorch.aot_autograd import without_second_derivatives
+
+        state = list(self.target.parameters()) if isinstance(self.target, Module) else []
+        values = [v for v in (*tree_flatten((args, kwargs))[0], *state) if isinstance(v, Tensor)]
+        return without_second_derivatives(result, values)
+
+    def _run(self, *args: object, **kwargs: object) -> Any:
         if self.traces and CURRENT.recorder is None and CURRENT.stance != "force_eager":
             leaves = tree_flatten((args, kwargs))[0]
             of = ((v._geom, v.requires_grad) if isinstance(v, Tensor) else repr(v) for v in leaves)

@@ -11,7 +11,7 @@ from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, unary
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
 from ...words import *
-from ..pointwise.unary import sigmoid, special
+from ..pointwise.unary import rest_of, sigmoid, special
 from .norm_grads import wide
 from .slopes import FLOATING, Slope, slope, slope_row, slope_samples, where
 
@@ -200,6 +200,12 @@ slope_row("silu", _silu_slope, _silu_backward, _silu_curved, (*FLOATING, *COMPLE
 
 
 def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
+    if aten._recording():
+        share = aten.sigmoid(self)
+        bent = self * rest_of(share)
+        watched = aten._watched()
+        factor = aten._asked_recorded("add.Scalar", aten.add, (bent, 1.0)) if watched else bent + 1
+        return grad * share * factor
     if self.dtype in COMPLEX:
         return _silu_backward(grad, self)
     return aten.silu_backward(grad, self)
@@ -238,11 +244,19 @@ def _mish_slope(x: Array) -> Array:
 slope_row("mish", _mish_slope, _mish_backward, _mish_curved)
 
 
+def _mish_grad(grad: Tensor, self: Tensor) -> Tensor:
+    if not aten._recording():
+        return aten.mish_backward(grad, self)
+    share, tanh = aten.sigmoid(self), aten.tanh(aten.log1p(aten.exp(self)))
+    rest = rest_of(tanh * tanh)
+    return grad * (tanh + self * share * rest)
+
+
 activation(
     "mish(Tensor self) -> Tensor",
     lambda x: x * np.tanh(_softplus(x, 1, 20)),
     call("aclnnMish", "self", "out", when=below_double()),
-    lambda grad, self: aten.mish_backward(grad, self),
+    _mish_grad,
     rule="activation",
     lower=lambda self: self * aten.tanh(aten.softplus(self)),
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import nan
 
+from ...._tensor.subclass import DOOR
 from ...rules import pointwise
 from ...spec import SHORT_FLOATS, in_dtypes
 from ...words import *
-from .unary import pointwise_float
+from .unary import pointwise_float, rest_of
 
 _FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)
 
@@ -45,6 +46,27 @@ def _logit_curved(grad: Tensor, grad_output: Tensor, self: Tensor, eps: float | 
     return aten.masked_fill(curve, *_logit_slope(self, eps))
 
 
+def _edge(self: Tensor, eps: float | None) -> Tensor:
+    """The slope where there is none, as a tensor without dims."""
+    if aten._watched():
+        kind = {"dtype": self.dtype, "layout": DOOR["strided"], "device": self.device}
+        name = "zeros" if eps is not None else "empty.memory_format"
+        edge: Tensor = aten._asked(name, ([],), kind)
+    else:
+        edge = aten.zeros((), dtype=self.dtype, device=self.device)
+    return edge.fill_(nan) if eps is None else edge
+
+
+def _logit_grad(grad: Tensor, self: Tensor, eps: float | None) -> Tensor:
+    if not aten._recording():
+        return aten.logit_backward(grad, self, eps)
+    outside = _edge(self, eps)
+    slope = grad / (self * rest_of(self))
+    low = 0.0 if eps is None else eps
+    below = self <= 1.0 - low
+    return aten.where(aten.logical_and(self >= low, below), slope, outside)
+
+
 def _logit_backward_cpu(grad: Array, x: Array, eps: float | None) -> Array:
     t = x.dtype.type
     low = t(0 if eps is None else eps)
@@ -64,7 +86,7 @@ op(
     compute="raw",
     aclnn=call("aclnnLogit", "self", _no_clamp, "out", when=in_dtypes("self", *SHORT_FLOATS)),
     lower=_logit,
-    grad={"self": lambda grad, self, eps: aten.logit_backward(grad, self, eps)},
+    grad={"self": _logit_grad},
     unsupported={"complex": "logit_cpu"},
     samples=calls((Arg((3, 4), low=0.1, high=0.9),), (Arg((3,), "float64", 0, 1), 0.1)),
     inplace=True,

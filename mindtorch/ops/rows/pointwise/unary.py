@@ -19,6 +19,7 @@ from ...._tensor.dtype import (
     float64,
     from_numpy_dtype,
 )
+from ...._tensor.subclass import DOOR
 from ... import complex_functions
 from ...complex_parts import below_double, is_real, is_real_below_double
 from ...rules import (
@@ -137,6 +138,15 @@ def _half(x: Tensor) -> Tensor:
 
 def _rsqrt(x: Array) -> Array:
     return np.reciprocal(np.sqrt(x))
+
+
+def rest_of(share: Tensor) -> Tensor:
+    """1 - `share`, by the operators that torch has for a number on the left."""
+    if aten._watched():
+        blank = aten._asked("empty_like", (share,), {"memory_format": DOOR["preserve_format"]})
+    else:
+        blank = aten.empty_like(share)
+    return blank.fill_(1.0).sub_(share)
 
 
 def sigmoid(x: Array) -> Array:
