@@ -39,6 +39,7 @@ class _SharedValues:
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
         self.queues: dict[str, deque[bytes]] = {}
+        self.members: dict[str, int] = {}
         self.lock = threading.RLock()
 
     def set(self, key: str, value: bytes) -> None:
@@ -78,6 +79,13 @@ class _SharedValues:
             elif value is None:
                 return expected
             return self.values[key]
+
+    def join(self, key: str, world_size: int) -> None:
+        """Count a caller; the key is there once `world_size` have come."""
+        with self.lock:
+            self.members[key] = self.members.get(key, 0) + 1
+            if self.members[key] >= world_size:
+                self.values[key] = b"1"
 
     def check(self, keys: Sequence[str]) -> bool:
         return all(key in self.values for key in keys)
@@ -163,6 +171,21 @@ class Store:
             if time.monotonic() > deadline:
                 raise self._too_late(keys, limit)
             time.sleep(_POLL_SECONDS)
+
+    def barrier(self, key: str, world_size: int, timeout: timedelta | None = None) -> None:
+        """Until `world_size` calls were made with this key; an error as of `wait` else."""
+        if not isinstance(key, str) or not hasattr(world_size, "__index__"):
+            self._refuse(
+                "barrier", "key: str, world_size: typing.SupportsInt | typing.SupportsIndex,"
+                " timeout: datetime.timedelta | None = None", "None", key, world_size,
+            )  # fmt: skip
+        self._meet(key, int(world_size), timeout)
+
+    def _meet(self, key: str, world_size: int, timeout: timedelta | None) -> None:
+        last = f"{key}/last_member"
+        if self.add(f"{key}/num_members", 1) == world_size:
+            self.set(last, "1")
+        self.wait([last], timeout)
 
     def _too_late(self, keys: Sequence[str], limit: timedelta) -> Exception:
         waited, names = int(limit.total_seconds() * 1000), ", ".join(f"/{key}" for key in keys)
@@ -338,6 +361,14 @@ class TCPStore(Store):
                 time.sleep(_POLL_SECONDS)
 
     libuvBackend = True  # noqa: N815 - torch's name
+
+    def _meet(self, key: str, world_size: int, timeout: timedelta | None) -> None:
+        self._call("join", key, world_size)
+        try:
+            self.wait([key], timeout)
+        except DistStoreError as error:
+            waited = str(error).removeprefix("wait").partition(",")[0]
+            raise DistStoreError(f"barrier{waited}, key: {key}") from None
 
     def clone(self) -> TCPStore:
         return TCPStore(self.host, self.port, timeout=self.timeout, wait_for_workers=False)

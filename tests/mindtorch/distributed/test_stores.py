@@ -55,7 +55,8 @@ def _of_two_ends(lib, kind, folder):
         copy = one.clone()
         copy.set("c", "z")
         yield other.get("c")
-    for wrong in (lambda: one.set(3, "a"), lambda: one.set("a", 3), lambda: one.add("a", "x")):
+    for wrong in (lambda: one.set(3, "a"), lambda: one.set("a", 3), lambda: one.add("a", "x"),
+                  lambda: one.barrier(3, 1)):  # fmt: skip
         try:
             wrong()
         except TypeError as error:
@@ -65,6 +66,12 @@ def _of_two_ends(lib, kind, folder):
             late.wait(["never"], timedelta(milliseconds=100))
         except Exception as error:
             yield type(error).__name__, str(error)
+    yield one.barrier("all", 1), other.barrier("all", 1), prefixed.barrier("p", 1)
+    try:
+        one.barrier("two", 2, timedelta(milliseconds=50))
+    except Exception as error:
+        yield type(error).__name__, str(error)
+    yield other.barrier("two", 2), one.check(["two"]), one.check(["two/last_member"])
 
 
 @pytest.mark.parametrize("kind", ["hash", "file", "tcp"])
