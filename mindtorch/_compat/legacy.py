@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import numbers
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.spec import aten
 from .argument_errors import parsed
+from .class_names import class_name
 from .warn_once import warn
 
 
@@ -231,9 +233,11 @@ def _map(self: Tensor, others: tuple[Tensor, ...], function: Callable[..., Numbe
         raise TypeError("map_ is only implemented on CPU tensors")
     if any(t.dtype is not self.dtype for t in others):
         raise TypeError(f"map_: expected tensors of {self.dtype}")
-    columns = [aten.reshape(aten.expand(t, self.shape), (-1,)).tolist() for t in others]
-    values = [function(*row) for row in zip(aten.reshape(self, (-1,)).tolist(), *columns,
-                                            strict=True)]  # fmt: skip
+    columns = [aten.reshape(aten.expand(t, self.shape), (-1,)).tolist() for t in (self, *others)]
+    values = [function(*row) for row in zip(*columns, strict=True)]
+    wrong = next((v for v in values if not isinstance(v, numbers.Number)), None)
+    if wrong is not None:
+        raise TypeError(f"must be real number, not {class_name(wrong)}")
     return self.copy_(FUNCTIONS["tensor"](values, dtype=self.dtype).reshape(self.shape))
 
 

@@ -83,6 +83,19 @@ def _refuse_grad(op: Op, values: Sequence[Any]) -> None:
                 )
 
 
+def warn_of_resize(current: Geometry, shape: Sequence[int]) -> None:
+    """torch's warning of a destination that has elements, and another shape."""
+    if current.numel and current.shape != shape:
+        warn(
+            f"An output with one or more elements was resized since it had shape"
+            f" {list(current.shape)}, which does not match the required output shape"
+            f" {list(shape)}. This behavior is deprecated, and in a future PyTorch release"
+            " outputs will not be resized unless they have zero elements. You can explicitly"
+            " reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+        )
+
+
 def _prepare_out(op: Op, out: Tensor, geom: Geometry, args: Sequence[Any] = ()) -> None:
     current = out._geom
     if current.device is not geom.device:
@@ -103,15 +116,8 @@ def _prepare_out(op: Op, out: Tensor, geom: Geometry, args: Sequence[Any] = ()) 
         refuse_shared((out,), [a for a in args if isinstance(a, Tensor)])
     # torch resizes what it computes in and what it casts to.
     casts = isinstance(op.infer, Pointwise) and current.dtype is not geom.dtype
-    for _ in range((1 + casts) * bool(current.numel)):
-        warn(
-            f"An output with one or more elements was resized since it had shape"
-            f" {list(current.shape)}, which does not match the required output shape"
-            f" {list(geom.shape)}. This behavior is deprecated, and in a future PyTorch release"
-            " outputs will not be resized unless they have zero elements. You can explicitly"
-            " reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
-        )
+    for _ in range(1 + casts):
+        warn_of_resize(current, geom.shape)
     out.resize_(geom.shape)
     if isinstance(op.infer, Pointwise):  # laid out as the result without out= would be
         out.as_strided_(geom.shape, geom.strides)

@@ -39,7 +39,7 @@ from .._tensor.typed_storage import TypedStorage
 from .._tensor.types import Array, Number, Shape
 from .._tensor.untyped_storage import UntypedStorage
 from ..ops.limits import fits
-from ..ops.rules import LAST, c_name, channels_last, data_dependent, refuse_vector
+from ..ops.rules import LAST, c_name, channels_last, data_dependent, refuse_vector, scalar_name
 from ..ops.spec import aten
 from .creation import fill_unwritten
 from .publish import attach, surface
@@ -238,8 +238,7 @@ def apply_(self: Tensor, function: Callable[[Any], Number]) -> Tensor:
         raise RuntimeError(
             "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead."
         )
-    values = np.vectorize(function, otypes=[self._array.dtype])(self._array)
-    return self.copy_(_from_array(values))
+    return self.map_(self, lambda value, _: function(value))
 
 
 def _from_array(array: Array) -> Tensor:
@@ -527,6 +526,11 @@ def set_(
         raise NotImplementedError("Could not run 'aten::set_' with a sparse tensor as its source")
     other = source.dtype if isinstance(source, Tensor | TypedStorage) else self.dtype
     if other is not self.dtype:
+        if isinstance(source, TypedStorage):
+            raise RuntimeError(
+                f"Expected a Storage of type {c_name(self.dtype)} or an UntypedStorage, but got"
+                f" type {scalar_name(other)} for argument 1 'storage'"
+            )
         raise RuntimeError(
             f"Could not set tensor of type {c_name(other)} to a tensor of type {c_name(self.dtype)}"
         )

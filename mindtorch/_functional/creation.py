@@ -188,6 +188,10 @@ def tensor(
         dtype = dt.refuse_no_dtype(dtype, "tensor", "dtype", 0)
     if isinstance(data, Tensor):
         return copied(data, dtype, device or data.device, requires_grad, "torch.tensor")
+    if isinstance(data, TypedStorage):
+        elements = _of_storage(data, dtype)
+        copy = aten.to(elements, device or elements.device, dtype, copy=True)
+        return finish(copy, requires_grad)
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray | np.generic):
         result = FUNCTIONS["from_dlpack"](data).clone()
         return finish(aten.to(result, resolve(device), dtype), requires_grad)
@@ -291,7 +295,13 @@ def _is_buffer(obj: Any) -> bool:
 
 
 def _of_storage(storage: UntypedStorage | TypedStorage, dtype: Dtype | None) -> Tensor:
-    kind = getattr(storage, "dtype", None) or dtype or dt.get_default_dtype()
+    """Its elements; RuntimeError where it has another dtype than asked for or the default one."""
+    kind = dtype or dt.get_default_dtype()
+    if isinstance(storage, TypedStorage) and storage.dtype is not kind:
+        raise RuntimeError(
+            f"Expected a Storage of type {scalar_name(kind)} or an UntypedStorage, but got"
+            f" {scalar_name(storage.dtype)}"
+        )
     untyped = storage._untyped_storage
     count = untyped.nbytes() // kind.itemsize
     return wrap(contiguous((count,), kind, untyped.device), untyped._storage)
@@ -552,7 +562,10 @@ def empty(
         return _sparse_zeros(shape, layout, dtype, device, requires_grad)
     if out is not None:
         kind_of("empty", dtype, out)
-        return out.resize_(shape)
+        out.resize_(shape)
+        if SETTINGS["deterministic"] and SETTINGS["fill"]:
+            fill_unwritten(out)
+        return out
     geom = contiguous(shape, dt.resolve(dtype, "empty"), resolve(device))
     if memory_format is not None:
         if format_name(memory_format) == "preserve":

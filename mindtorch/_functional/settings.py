@@ -70,13 +70,14 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """Ask devices for deterministic kernels (ACL_OPT_DETERMINISTIC); cpu's always are."""
     from .._backends.npu import runtime
 
-    if not isinstance(mode, bool):
-        raise TypeError(
-            "_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not"
-            f" {type(mode).__name__}"
-        )
+    for value, name in ((mode, "'mode' (position 1)"), (warn_only, "'warn_only'")):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument {name} must be bool, not"
+                f" {type(value).__name__}"
+            )
     runtime.set_deterministic(mode)
-    SETTINGS["deterministic"], SETTINGS["warn_only"] = bool(mode), bool(warn_only)
+    SETTINGS["deterministic"], SETTINGS["warn_only"] = mode, warn_only
     registry.on_change()  # programs hold no alert
 
 

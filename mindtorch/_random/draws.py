@@ -15,6 +15,7 @@ from .._autograd.layer import refuse_written
 from .._backends.registry import registry
 from .._compat.argument_errors import parsed
 from .._dispatch.dispatch_modes import fills_by_mode
+from .._dispatch.out import warn_of_resize
 from .._dispatch.overrides import hand_over, overriding
 from .._dispatch.profiled_names import profiled_function
 from .._functional.creation import (
@@ -531,11 +532,11 @@ def bernoulli(
         return _bernoulli(geom, p, generator)
     like = registry.backend(geom.device).allocate(geom)
     if not isinstance(p, Tensor) and sequential.fill(generator, "bernoulli", like, p):
-        return like if out is None else out.copy_(like)
+        return like if out is None else write_out(out, like)
     if isinstance(p, Tensor):
         p = p.detach()
     draws = _put(like, _bernoulli(geom, p, generator))
-    return draws if out is None else out.copy_(draws)
+    return draws if out is None else write_out(out, draws)
 
 
 @surface(function=False)
@@ -675,6 +676,8 @@ def normal(
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)
     label = f"NormalBackward{1 + isinstance(std, Tensor) * (1 + isinstance(mean, Tensor))}"
     draws = with_zero_gradients(lambda: aten.add(aten.mul(z, std), mean), label, mean, std)
+    if out is not None and isinstance(std, Tensor):
+        warn_of_resize(out._geom, draws.shape)
     return _finished(draws, out, False)
 
 
@@ -710,7 +713,7 @@ def multinomial(
         # The largest of weight / exponential draws are a sample without replacement.
         noise = aten.empty_like(input).exponential_(generator=generator)
         draws = aten.topk(aten.div(input, noise), num_samples, -1)[1]
-    return draws if out is None else out.copy_(draws)
+    return draws if out is None else write_out(out, draws)
 
 
 def _refuse_weights(weights: Tensor, in_turn: bool) -> None:

@@ -227,7 +227,11 @@ class Generator(metaclass=CClass, module="torch._C"):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is another generator in the same state."""
-        return _restored, (str(self.device), self.get_state())
+        offset = None if self.device.type == "cpu" else self.get_offset()
+        return Generator, (self.device,), (self.initial_seed(), offset, self.get_state())
+
+    def __setstate__(self, state: tuple[int, int | None, Tensor]) -> None:
+        self.set_state(state[2])
 
     def __repr__(self) -> str:
         return f"<torch._C.Generator object at {id(self):#x}>"
@@ -242,10 +246,6 @@ def _renew_all() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_all)
-
-
-def _restored(device: str, state: Tensor) -> Generator:
-    return Generator(device).set_state(state)
 
 
 _defaults: dict[Device, Generator] = {}

@@ -50,6 +50,8 @@ class Size(tuple, metaclass=CClass):  # type: ignore[type-arg]
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
             kind = type(other).__name__
+            if hasattr(other, "__radd__") and not hasattr(other, "_geom"):
+                return NotImplemented
             raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
         return Size(tuple.__add__(self, other))
 

@@ -133,7 +133,11 @@ class TypedStorage:
                 raise TypeError("new(): invalid data type 'str'")
             else:
                 host = UntypedStorage.of(Storage(np.array(first, self.dtype.np)), Device("cpu"))
-                wrap_storage = host if device is None else host.to(device=Device(device))
+                target = Device("cpu") if device is None else Device(device)
+                if target.type == "meta":
+                    wrap_storage = UntypedStorage(len(host), device=target)
+                else:
+                    wrap_storage = host.to(device=target)
         self._untyped_storage = wrap_storage
 
     def __getattr__(self, name: str) -> Any:
@@ -226,11 +230,21 @@ class TypedStorage:
 
     @deprecated
     def tolist(self) -> list[Any]:
-        return list(self.elements().tolist())
+        return list(self._readable().tolist())
 
     @deprecated
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.elements().tolist())
+        return iter(self._readable().tolist())
+
+    def __sizeof__(self) -> int:
+        """Those of the object and of its memory."""
+        return object.__sizeof__(self) + self._nbytes()
+
+    def _readable(self) -> Any:
+        """The elements; NotImplementedError where there are none to read."""
+        if self._untyped_storage.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+        return self.elements()
 
     def _refuse_index(self, index: object) -> None:
         if not isinstance(index, int | slice):
@@ -242,9 +256,10 @@ class TypedStorage:
         if isinstance(idx, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         self._refuse_index(idx)
+        elements = self._readable()
         if not -self._size() <= idx < self._size():
             raise IndexError(f"index {idx} out of range for storage of size {self._size()}")
-        return self.elements()[idx].item()
+        return elements[idx].item()
 
     @deprecated
     def __setitem__(self, idx: Any, value: Any) -> None:

@@ -146,6 +146,13 @@ class UntypedStorage:
             raise NotImplementedError(f"UntypedStorage.{what}: this one is on {self.device}")
         return self._storage.bytes
 
+    def __sizeof__(self) -> int:
+        """Those of the object and of its memory."""
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
+
     def __getitem__(self, index: Any) -> Any:
         """One byte; a slice shares the memory."""
         if not isinstance(index, slice):

@@ -9,10 +9,13 @@ without a sparse form are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from copy import deepcopy
+from typing import Any, cast
 
 import mindtorch
 
+from .._autograd.grad_mode import is_grad_enabled
+from .._autograd.layer import refuse_leaf
 from .._compat.class_names import name_class
 from .._compat.layout_refusals import layout_refusal
 from .._compat.refusals import BACKENDS, without_kernel
@@ -114,12 +117,22 @@ class SparseTensor(Tensor):
 
     @property
     def grad(self) -> SparseTensor | None:
-        gradient = self._vals.grad
-        return None if gradient is None else self._as_gradient(gradient)
+        """The gradient, of its own indices where one was assigned."""
+        arrived = self._vals.grad
+        if arrived is not None:
+            self._vals.grad = None
+            whole = self._as_gradient(arrived)
+            self._grad = whole if self._grad is None else self._grad + whole
+        return cast("SparseTensor | None", self._grad)
 
     @grad.setter
     def grad(self, value: SparseTensor | None) -> None:
-        self._vals.grad = None if value is None else value._vals
+        if isinstance(value, Tensor) and not isinstance(value, SparseTensor):
+            raise RuntimeError(
+                "attempting to assign a gradient to a tensor that has data of a different type"
+            )
+        Tensor.grad.__set__(self, value)
+        self._vals.grad = None
 
     _nnz: Callable[..., int]  # a handler, as other methods
 
@@ -191,6 +204,7 @@ class SparseTensor(Tensor):
         vals = self._vals.detach().clone().requires_grad_(self.requires_grad)
         copied = make(self._layout, parts, vals, self.shape, self._coalesced)
         copied.__class__ = type(self)
+        copied._grad = deepcopy(self.grad, memo)
         return copied
 
     def _saved_parts(self) -> tuple[Any, ...]:
@@ -370,12 +384,16 @@ def block_of(tensor: SparseTensor) -> tuple[int, ...]:
 
 
 def become(target: SparseTensor, source: SparseTensor) -> SparseTensor:
-    """Let `target` be what `source` is: the end of a call that writes."""
+    """Let `target` be what `source` is: the end of a call that writes; RuntimeError for a leaf."""
+    if target.requires_grad and is_grad_enabled():
+        refuse_leaf(target._vals)
     if target._layout is not source._layout:
         source = HANDLERS["to_sparse"](source, layout=target._layout)
     values = source._vals
     if values.dtype is not target.dtype:
         values = values.to(target.dtype)
+    if target.requires_grad and not values.requires_grad:  # written without a record
+        values = values.detach().requires_grad_()
     target._geom = make(source._layout, (), values, source.shape)._geom
     target._parts, target._vals = source._parts, values
     target._coalesced = source._coalesced

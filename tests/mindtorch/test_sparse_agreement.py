@@ -372,6 +372,31 @@ def test_a_place_listed_twice_has_one_gradient(build):
     agree(run)
 
 
+def test_a_sparse_parameter_trains_and_keeps_the_gradient_that_it_was_given():
+    def run(lib):
+        p = lib.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (4,)).requires_grad_()
+        for write in (p.mul_, p.copy_, p.sub_):
+            with pytest.raises(RuntimeError, match=r"^a leaf Variable"):
+                write(p.detach())
+        p.grad = lib.sparse_coo_tensor([[1, 1]], [1.0, 5.0], (4,))
+        yield repr(p.grad), repr(copy.deepcopy(p).grad)
+        (p.to_dense() ** 2).sum().backward()
+        yield repr(p.grad.coalesce()), p.grad is p.grad
+        for wrong in (lib.ones(4), lib.ones(3).to_sparse(), 3):
+            with pytest.raises((RuntimeError, TypeError)) as error:
+                p.grad = wrong
+            yield str(error.value)
+        scaler = lib.amp.GradScaler("cpu", init_scale=4.0)
+        sgd = lib.optim.SGD([p], lr=0.5)
+        for _ in range(2):
+            sgd.zero_grad()
+            scaler.scale((p.to_dense() ** 2).sum()).backward()
+            scaler.step(sgd)
+            yield repr(p.coalesce()), repr(p.grad.coalesce()), p.is_leaf
+
+    agree(lambda lib: [repr(v).replace("mindtorch.", "torch.") for v in run(lib)])
+
+
 def test_autograd_grad_gives_a_sparse_gradient():
     def run(lib):
         sparse = lib.tensor([[1.0, 0], [0, 3]]).to_sparse().requires_grad_()

@@ -1,6 +1,8 @@
 """Storages do what torch's do: casts, indices, buffers, files, legacy classes and their errors."""
 
+import copy
 import pickle
+import sys
 import warnings
 
 import pytest
@@ -38,6 +40,11 @@ torch.UntypedStorage.from_file(path, True, 8).filename == path
 pickle.loads(pickle.dumps(s)).tolist()
 torch.ones(2).storage_type() | torch.ones(2).const_data_ptr() == 0 | torch.LongTensor.is_sparse
 torch.LongTensor.sum(torch.ones(2)) | torch.LongTensor.layout | torch.LongTensor.nothing
+torch.TypedStorage([1, 2], device='meta', dtype=torch.int16) | s.to('meta') | u.to(device='meta')
+u.__copy__().tolist() | type(copy.copy(u)).__name__ | sys.getsizeof(u) > 4
+torch.tensor(s) | torch.tensor(s, dtype=torch.int64) | torch.ones(2).set_(s)
+torch.empty(2, device='meta').storage()[0] | torch.empty(2, device='meta').storage().tolist()
+torch.empty(2, device='meta').storage().__setitem__(0, 1)
 torch.slice_inverse(torch.ones(3), torch.ones(2)) | torch.ones(2).sparse_resize_((2,), 1, 0)
 """.replace("\n", " | ").split(" | ")
 
@@ -49,7 +56,8 @@ def test_storages_and_legacy_classes_answer_as_torchs(text, tmp_path):
 
     def run(torch):
         names = {
-            "torch": torch, "pickle": pickle, "path": str(path), "b": bytearray(b"abcdefgh"),
+            "torch": torch, "pickle": pickle, "copy": copy, "sys": sys,
+            "path": str(path), "b": bytearray(b"abcdefgh"),
             "s": torch.TypedStorage([1, 2, 3], dtype=torch.int32),
             "u": torch.UntypedStorage([0, 1, 2, 3]),
         }  # fmt: skip

@@ -323,6 +323,10 @@ def _select_infer(self: Geometry, dim: int, index: Geometry) -> Geometry:
         raise IndexError("index_select(): Index is supposed to be a vector")
     at = wrap_dim(dim, self.ndim)
     if not self.ndim:
+        if index.numel != 1:
+            raise RuntimeError(
+                f"index_select(): Index to scalar can have only 1 value, got {index.numel} value(s)"
+            )
         return self.fresh()
     if index.numel and not self.shape[at]:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")

@@ -169,7 +169,9 @@ def _sorted_rule(self: Geometry, dim: int = -1, *_: object) -> tuple[Geometry, G
     return preserved(self), preserved(self, dt.int64)
 
 
-def _running_rule(self: Geometry, dim: int) -> tuple[Geometry, Geometry]:
+def _running_rule(self: Geometry, dim: int, name: str) -> tuple[Geometry, Geometry]:
+    if not self.ndim and dim not in (-1, 0):
+        raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     wrap_dim(dim, self.ndim)
     return self.fresh(), self.fresh(None, dt.int64)
 
@@ -188,7 +190,7 @@ def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
     op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         summary=f"Running {name[3:]}imum along `dim`, and its indices.",
-        infer=_running_rule,
+        infer=lambda self, dim: _running_rule(self, dim, name),
         cpu=cpu,
         compute="raw",
         aclnn=call(aclnn, "self", "dim", "values", "indices"),
