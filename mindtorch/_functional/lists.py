@@ -119,7 +119,9 @@ def results_of(name: str, self: Sequence[Tensor], *args: Any, **options: Any) ->
 
 @surface(method=False)
 def _foreach_zero_(self: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Zeros in each tensor of the list, which is returned."""
+    """Zeros in each tensor of the list, which is returned; RuntimeError for an empty list."""
+    if not self:
+        raise RuntimeError("Tensor list must have at least one tensor.")
     if write_by_lists("zero", self):
         return self
     for target in self:

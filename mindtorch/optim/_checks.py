@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import mindtorch
 
-from .._autograd.grad_mode import MODES
-from .._functional.lists import results_of
-from .._functional.printing import PLAIN
 from .._tensor.tensor import Tensor
+from ._together import Tensors
 
 
 def check_lr(lr: Any, below: bool = False) -> None:
@@ -60,8 +57,10 @@ def pick(values: dict[str, Any], names: str) -> dict[str, Any]:
     return {name: values[name] for name in names.split()}
 
 
-def zeros(p: Tensor) -> Tensor:
-    """A state tensor like the parameter."""
+def zeros(p: Any) -> Any:
+    """A state tensor like the parameter; for parameters together, one for each."""
+    if isinstance(p, Tensors):
+        return Tensors([mindtorch.zeros_like(member) for member in p.members])
     return mindtorch.zeros_like(p)
 
 
@@ -77,44 +76,9 @@ def advance(state: dict[str, Any]) -> float:
     return float(state["step"].item())
 
 
-def by_lists(params: Sequence[Tensor], group: dict[str, Any]) -> bool:
-    """Whether a step goes through `_foreach_*`: where a device has operators for it, unless told
-    otherwise, as torch does for devices other than the CPU."""
-    if MODES.active or not any(p.device.type == "npu" for p in params):
-        return False
-    plain = not isinstance(group["lr"], Tensor) and not group.get("differentiable")
-    return plain and group.get("foreach") is not False
-
-
-def parted(params: Sequence[Tensor]) -> tuple[list[list[Tensor]], list[Tensor]]:
-    """Parameters of one device and dtype each, with dense gradients like them; and the others."""
-    parts: dict[Any, list[Tensor]] = {}
-    left: list[Tensor] = []
-    for p in params:
-        grad = p.grad
-        if grad is None:
-            continue
-        plain = PLAIN.issuperset((type(p), type(grad))) and not grad.is_sparse
-        if plain and grad.dtype is p.dtype and p.is_floating_point() and p.device.type == "npu":
-            parts.setdefault((p.device, p.dtype), []).append(p)
-        else:
-            left.append(p)
-    return list(parts.values()), left
-
-
 def directed(grad: Tensor, p: Tensor, group: dict[str, Any]) -> Tensor:
     """The gradient to descend: negated for maximize, with L2 weight decay added."""
     if group["maximize"]:
         grad = -grad
     decay = group["weight_decay"]
     return grad.add(p, alpha=decay) if decay != 0 else grad
-
-
-def directed_lists(
-    grads: list[Tensor], params: list[Tensor], group: dict[str, Any]
-) -> list[Tensor]:
-    """`directed` of lists."""
-    if group["maximize"]:
-        grads = results_of("neg", grads)
-    decay = group["weight_decay"]
-    return results_of("add", grads, params, alpha=decay) if decay != 0 else grads

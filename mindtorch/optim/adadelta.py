@@ -13,6 +13,7 @@ from .optimizer import Group, Optimizer, ParamsT
 class Adadelta(Optimizer):
     """p -= lr · g · sqrt(mean of Δ² + eps) / sqrt(mean of g² + eps)."""
 
+    by_lists = True
     capturable_devices: ClassVar = ["cuda", "xpu", "hpu", "privateuseone"]
 
     def __init__(

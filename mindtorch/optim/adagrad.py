@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import mindtorch
 
-from .._functional.lists import results_of
 from .._tensor.tensor import Tensor
 from ._checks import (
     advance,
@@ -16,7 +14,6 @@ from ._checks import (
     check_positive,
     count,
     directed,
-    directed_lists,
     pick,
 )
 from ._functional_forms import functional_form
@@ -25,6 +22,8 @@ from .optimizer import Group, Optimizer, ParamsT
 
 class Adagrad(Optimizer):
     """p -= lr / (1 + (step - 1) lr_decay) · g / (sqrt(sum of g²) + eps)."""
+
+    by_lists = True
 
     sparse_refusal = None
 
@@ -80,21 +79,6 @@ class Adagrad(Optimizer):
         root = state["sum"].sqrt()
         root = root + group["eps"] if group.get("differentiable") else root.add_(group["eps"])
         p.addcdiv_(grad, root, value=-rate)
-
-    def _update_lists(
-        self, params: list[Tensor], grads: list[Any], group: Group
-    ) -> Sequence[Tensor]:
-        states = [self.state[p] for p in params]
-        if len({float(state["step"].item()) for state in states}) > 1:
-            return params
-        step = max([advance(state) for state in states])
-        rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
-        grads, sums = directed_lists(grads, params, group), [state["sum"] for state in states]
-        mindtorch._foreach_addcmul_(sums, grads, grads, value=1)
-        roots = results_of("sqrt", sums)
-        mindtorch._foreach_add_(roots, group["eps"])
-        mindtorch._foreach_addcdiv_(params, grads, roots, value=-rate)
-        return ()
 
 
 def _update_rows(p: Tensor, grad: Any, total: Any, group: Group, rate: Any) -> None:

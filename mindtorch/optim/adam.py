@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import mindtorch
-
-from .._functional.lists import results_of
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ._checks import (
@@ -17,7 +13,6 @@ from ._checks import (
     check_lr,
     check_positive,
     count,
-    directed_lists,
     pick,
     zeros,
 )  # fmt: skip
@@ -29,6 +24,8 @@ __all__ = ["Adam", "AdamW", "adam"]
 
 class Adam(Optimizer):
     """p -= lr · m̂ / (sqrt(v̂) + eps), with bias-corrected moments m̂ and v̂."""
+
+    by_lists = True
 
     sparse_refusal = "does not support sparse gradients, please consider SparseAdam instead"
     _refuses_as = "Adam"
@@ -88,8 +85,10 @@ class Adam(Optimizer):
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
-            before = largest.clone() if group.get("differentiable") else largest
-            square = largest.copy_(mindtorch.maximum(before, square))
+            if group.get("differentiable"):
+                square = largest.copy_(largest.clone().maximum(square))
+            else:
+                square = largest.clamp_min_(square)
         if group.get(
             "differentiable"
         ):  # by numbers that are tensors, and nothing saved is written to
@@ -105,37 +104,6 @@ class Adam(Optimizer):
             p.addcdiv_(mean, denominator / -rate)
         else:
             p.addcdiv_(mean, denominator, value=-float(rate))
-
-    def _update_lists(
-        self, params: list[Tensor], grads: list[Any], group: Group
-    ) -> Sequence[Tensor]:
-        states = [self._state_of(p, group) for p in params]
-        counts = [float(state["step"].item()) for state in states]
-        if len(set(counts)) > 1 or any(isinstance(beta, Tensor) for beta in group["betas"]):
-            return params
-        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
-        step = max([advance(state) for state in states])
-        if group["decoupled_weight_decay"]:
-            if group["maximize"]:
-                grads = results_of("neg", grads)
-            if decay != 0:
-                mindtorch._foreach_mul_(params, 1 - lr * decay)
-        else:
-            grads = directed_lists(grads, params, group)
-        means = [state["exp_avg"] for state in states]
-        squares = [state["exp_avg_sq"] for state in states]
-        mindtorch._foreach_lerp_(means, grads, 1 - beta1)
-        mindtorch._foreach_mul_(squares, beta2)
-        mindtorch._foreach_addcmul_(squares, grads, grads, value=1 - beta2)
-        if group["amsgrad"]:
-            largest = [state["max_exp_avg_sq"] for state in states]
-            mindtorch._foreach_maximum_(largest, squares)
-            squares = largest
-        denominators = results_of("sqrt", squares)
-        mindtorch._foreach_div_(denominators, (1 - beta2**step) ** 0.5)
-        mindtorch._foreach_add_(denominators, group["eps"])
-        mindtorch._foreach_addcdiv_(params, means, denominators, value=-lr / (1 - beta1**step))
-        return ()
 
 
 class AdamW(Adam):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mindtorch
-
 from .._tensor.tensor import Tensor
 from ._checks import advance, check_betas, check_lr, check_positive, count, directed, pick, zeros
 from ._functional_forms import functional_form
@@ -12,6 +10,8 @@ from .optimizer import Group, Optimizer, ParamsT
 
 class Adamax(Optimizer):
     """Adam with the infinity norm of the gradients in place of the second moment."""
+
+    by_lists = True
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Adamax(Optimizer):
         grad = directed(grad, p, group)
         mean, largest = state["exp_avg"], state["exp_inf"]
         mean.lerp_(grad, 1 - beta1)
-        largest.copy_(mindtorch.maximum(largest * beta2, grad.abs() + group["eps"]))
+        largest.copy_((largest * beta2).maximum(grad.abs() + group["eps"]))
         p.addcdiv_(mean, largest, value=-group["lr"] / (1 - beta1**step))
 
 

@@ -11,6 +11,7 @@ from .optimizer import Group, Optimizer, ParamsT
 class ASGD(Optimizer):
     """SGD that keeps an average of the parameter from step t0 on."""
 
+    by_lists = True
     capturable_tensors = "params, mus, etas, and state_steps"
 
     def __init__(

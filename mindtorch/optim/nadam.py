@@ -11,6 +11,7 @@ from .optimizer import Group, Optimizer, ParamsT
 class NAdam(Optimizer):
     """Adam with Nesterov momentum, whose momentum follows a schedule."""
 
+    by_lists = True
     capturable_tensors = "params, mu_products and state_steps"
 
     def __init__(

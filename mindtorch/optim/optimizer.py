@@ -7,7 +7,7 @@ import functools
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
 from typing import Any, ClassVar
@@ -19,12 +19,12 @@ from mindtorch.profiler import record_function
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
-from ._checks import by_lists, parted
 from ._hooks import (
     HookedOptimizer,
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
+from ._together import update
 
 __all__ = [
     "Optimizer",
@@ -66,6 +66,7 @@ class Optimizer(HookedOptimizer):
     later_options: tuple[str, ...] = ()
     _later: ClassVar[dict[str, Any]] = {"foreach": None, "fused": None}
     # What a captured step needs on a device, as the error for one on the CPU lists it.
+    by_lists = False  # the formula takes parameters together, see `_together`
     capturable_tensors = "params and state_steps"
     capturable_devices: ClassVar = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
 
@@ -120,6 +121,7 @@ class Optimizer(HookedOptimizer):
         """Drops (or zeroes) the gradient of every parameter."""
         with record_function(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
             for group in self.param_groups:
+                grads = []
                 for p in group["params"]:
                     if p.grad is None:
                         continue
@@ -130,7 +132,9 @@ class Optimizer(HookedOptimizer):
                         p.grad.detach_()
                     else:
                         p.grad.requires_grad_(False)
-                    p.grad.zero_()
+                    grads.append(p.grad)
+                if grads:
+                    mindtorch._foreach_zero_(grads)
 
     def add_param_group(self, param_group: Group) -> None:
         """Adds a group; TypeError and ValueError for what can't be optimized."""
@@ -187,7 +191,7 @@ class Optimizer(HookedOptimizer):
         with mindtorch.enable_grad() if recording else mindtorch.no_grad():
             for group in self.param_groups:
                 self._check_capturable(group)
-                for p in self._left_by_lists(group):
+                for p in update(self, group):
                     if p.grad is not None:
                         if p.grad.is_sparse and self.sparse_refusal:
                             name = getattr(self, "_refuses_as", type(self).__name__)
@@ -197,22 +201,6 @@ class Optimizer(HookedOptimizer):
                         else:
                             self._update(p, p.grad, group)
         return loss
-
-    def _left_by_lists(self, group: Group) -> Sequence[Tensor]:
-        """Updates what a device updates by lists; gives the parameters that are left."""
-        params: Sequence[Tensor] = group["params"]
-        if type(self)._update_lists is Optimizer._update_lists or not by_lists(params, group):
-            return params
-        parts, left = parted(params)
-        for part in parts:
-            left += self._update_lists(part, [p.grad for p in part], group)
-        return left
-
-    def _update_lists(
-        self, params: list[Tensor], grads: list[Any], group: Group
-    ) -> Sequence[Tensor]:
-        """Updates parameters of one device and dtype in place; gives those that it did not."""
-        return params
 
     def _check_capturable(self, group: Group) -> None:
         """AssertionError for a step to be captured of parameters on the CPU, in torch's words."""

@@ -11,6 +11,8 @@ from .optimizer import Group, Optimizer, ParamsT
 class RAdam(Optimizer):
     """Adam whose adaptive rate is rectified by its variance, and off while that is undefined."""
 
+    by_lists = True
+
     def __init__(
         self,
         params: ParamsT,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import mindtorch
-
-from .._functional.lists import results_of
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_lr, check_positive, count, directed, directed_lists, pick, zeros
+from ._checks import advance, check_lr, check_positive, count, directed, pick, zeros
 from ._functional_forms import functional_form
 from .optimizer import Group, Optimizer, ParamsT
 
 
 class RMSprop(Optimizer):
     """p -= lr · g / (sqrt(mean of g²) + eps), optionally centered and with momentum."""
+
+    by_lists = True
 
     later_options = ("centered", "momentum")
     _later: ClassVar[dict[str, Any]] = {"foreach": None, "momentum": 0}
@@ -73,33 +71,6 @@ class RMSprop(Optimizer):
             p.add_(velocity, alpha=-group["lr"])
         else:
             p.addcdiv_(grad, root, value=-group["lr"])
-
-    def _update_lists(
-        self, params: list[Tensor], grads: list[Any], group: Group
-    ) -> Sequence[Tensor]:
-        states, alpha = [self._state_of(p, group) for p in params], group["alpha"]
-        grads = directed_lists(grads, params, group)
-        for state in states:
-            advance(state)
-        squares = [state["square_avg"] for state in states]
-        mindtorch._foreach_mul_(squares, alpha)
-        mindtorch._foreach_addcmul_(squares, grads, grads, value=1 - alpha)
-        if group["centered"]:
-            means = [state["grad_avg"] for state in states]
-            mindtorch._foreach_lerp_(means, grads, 1 - alpha)
-            roots = results_of("addcmul", squares, means, means, value=-1)
-            mindtorch._foreach_sqrt_(roots)
-        else:
-            roots = results_of("sqrt", squares)
-        mindtorch._foreach_add_(roots, group["eps"])
-        if group["momentum"] > 0:
-            velocities = [state["momentum_buffer"] for state in states]
-            mindtorch._foreach_mul_(velocities, group["momentum"])
-            mindtorch._foreach_addcdiv_(velocities, grads, roots)
-            mindtorch._foreach_add_(params, velocities, alpha=-group["lr"])
-        else:
-            mindtorch._foreach_addcdiv_(params, grads, roots, value=-group["lr"])
-        return ()
 
 
 rmsprop = functional_form(

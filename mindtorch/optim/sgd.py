@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import mindtorch
-
-from .._functional.lists import results_of
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
-from ._checks import check_kinds, check_lr, check_positive, directed, directed_lists, pick
+from ._checks import check_kinds, check_lr, check_positive, directed, pick
 from ._functional_forms import step_of_lists
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -19,6 +15,8 @@ __all__ = ["SGD", "sgd"]
 
 class SGD(Optimizer):
     """p -= lr · v, v = momentum · v + (1 - dampening) · g."""
+
+    by_lists = True
 
     sparse_refusal = None
     _later: ClassVar[dict[str, Any]] = {"foreach": None}
@@ -62,24 +60,6 @@ class SGD(Optimizer):
             p.addcmul_(grad, lr, value=-1)
         else:
             p.add_(grad, alpha=-lr)
-
-    def _update_lists(
-        self, params: list[Tensor], grads: list[Any], group: Group
-    ) -> Sequence[Tensor]:
-        momentum = group["momentum"]
-        if momentum != 0 and any("momentum_buffer" not in self.state[p] for p in params):
-            return params
-        grads = directed_lists(grads, params, group)
-        if momentum != 0:
-            velocities = [self.state[p]["momentum_buffer"] for p in params]
-            if any(velocity is None for velocity in velocities):
-                return params
-            mindtorch._foreach_mul_(velocities, momentum)
-            mindtorch._foreach_add_(velocities, grads, alpha=1 - group["dampening"])
-            nesterov = group["nesterov"]
-            grads = results_of("add", grads, velocities, alpha=momentum) if nesterov else velocities
-        mindtorch._foreach_add_(params, grads, alpha=-group["lr"])
-        return ()
 
 
 def sgd(

@@ -13,6 +13,7 @@ from typing import Any
 
 from aclnn_bindings import ScalarSpec, launch_many, lib
 
+from ..._tensor import dtype as dt
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
 from . import memory, runtime
@@ -56,10 +57,16 @@ def write(
         return False
     operator, arguments = f"aclnnForeach{call[0]}", call[1]
     lists = [a for a in arguments if isinstance(a, list)]
-    numbers = _numbers(targets[0], [a for a in arguments if not isinstance(a, list)])
+    numbers = _numbers(targets[0], [a for a in arguments if not isinstance(a, list | Tensor)])
     if numbers is None or not _alike(targets, lists) or not _takes(operator, targets[0]):
         return False
-    places = [None if isinstance(a, list) else numbers.pop(0) for a in arguments]
+    factors = [a for a in arguments if isinstance(a, Tensor)]
+    if factors and not (call[0] == "MulScalar" and _multiplies(factors[0], targets)):
+        return False
+    places = [
+        None if isinstance(a, list) else a if isinstance(a, Tensor) else numbers.pop(0)
+        for a in arguments
+    ]
     in_place = bool(lists) and all(a is b for a, b in zip(lists[0], targets, strict=True))
     length = _LENGTHS[len(lists) + (not in_place)]
     for at in range(0, len(targets), length):
@@ -130,6 +137,8 @@ def _choose(
         return None
     by_tensors = isinstance(last, list) and bool(last) and isinstance(last[0], Tensor)
     form = forms[0 if by_tensors else 2 if isinstance(last, list) else 1]
+    if name == "mul" and isinstance(last, Tensor):
+        form = "MulScalar"
     scaled = name in ("add", "sub") and by_tensors
     if not form or options.keys() - {"alpha"} or (options.get("alpha", 1) != 1 and not scaled):
         return None
@@ -141,6 +150,18 @@ def _with_numbers(operands: list[Any]) -> list[Any]:
     """The last operand, numbers for each member, as a tuple: a list is one of tensors."""
     last = operands[-1]
     return [*operands[:-1], tuple(last) if isinstance(last, list) else last]
+
+
+def _multiplies(factor: Tensor, targets: Sequence[Tensor]) -> bool:
+    """Whether the operator multiplies these by a number that is on the device."""
+    geom, like = factor._geom, targets[0]._geom
+    if (
+        geom.shape
+        or geom.device is not like.device
+        or any(g is not dt.float32 for g in (geom.dtype, like.dtype))
+    ):
+        return False
+    return all(t._storage is not factor._storage for t in targets)
 
 
 def _numbers(like: Tensor, values: list[Any]) -> list[Any] | None:

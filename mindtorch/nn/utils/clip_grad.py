@@ -61,6 +61,8 @@ def clip_grads_with_norm_(
         return
     with mindtorch.no_grad():
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        if write_by_lists("mul", grads, grads, factor):
+            return
         for grad in grads:
             grad.mul_(factor.to(grad.device))
 
