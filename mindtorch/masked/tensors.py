@@ -1,4 +1,5 @@
-"""Owns MaskedTensor: elements beside a mask of those that count; ordinary layouts only.
+"""Owns MaskedTensor: elements beside a mask of those that count; by coordinates or compressed rows
+both have the same places.
 
 Functions of one element act on all elements, views on both parts, reductions on what counts.
 Source of what is allowed: torch.masked.maskedtensor (torch 2.13).
@@ -14,8 +15,10 @@ import mindtorch
 
 from .._autograd.node import Node
 from .._compat.class_names import name_class
+from .._functional.queries import layout as Layout, sparse_coo, sparse_csr, strided
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
+from ..sparse._tensor import SparseTensor, with_values
 from . import reductions
 
 Operator: TypeAlias = Callable[..., Any]
@@ -74,7 +77,7 @@ class MaskedTensor(Tensor):
                 " To avoid this, you can use data.detach().clone()",
                 stacklevel=2,
             )
-        _refuse(data, mask)
+        data, mask = _refuse(*_of_same_places(data, mask))
         if requires_grad and not (data.is_floating_point() or data.is_complex()):
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
@@ -135,11 +138,41 @@ class MaskedTensor(Tensor):
         """An ordinary tensor with `value` where an element does not count."""
         return self.get_data().masked_fill(~self.get_mask(), value)
 
+    @property
+    def layout(self) -> Layout:
+        return self._masked_data.layout
+
     def is_sparse_coo(self) -> bool:
-        return False
+        return self.layout is sparse_coo
+
+    def _laid_out(self, kind: Layout) -> MaskedTensor:
+        data, mask = self._masked_data, self._masked_mask
+        if self.layout is kind:
+            return self
+        if self.layout is sparse_csr:
+            raise RuntimeError(
+                "sparse_mask_sparse_compressed expects mask to have sparse compressed layout, got"
+                " Sparse"
+            )
+        places = mask.to_sparse(layout=kind)
+        return _make(data.sparse_mask(places), places)
+
+    def to_sparse(self, *dims: int) -> MaskedTensor:
+        """What counts, by coordinates."""
+        return self._laid_out(sparse_coo)
+
+    to_sparse_coo = to_sparse
+
+    def to_sparse_csr(self) -> MaskedTensor:
+        """What counts, by compressed rows."""
+        return self._laid_out(sparse_csr)
+
+    def to_dense(self) -> MaskedTensor:
+        """All elements, zero where none are kept."""
+        return _make(self._masked_data.to_dense(), self._masked_mask.to_dense())
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        data, mask = self._masked_data, self._masked_mask
+        data, mask = self._masked_data.to_dense(), self._masked_mask.to_dense()
         if self.dim() == 0:
             return f"MaskedTensor({_text(data.item()) if mask else '--'}, {mask.item()})"
         lines = _listing(data.tolist(), mask.tolist(), data.dim()).split("\n")
@@ -181,13 +214,27 @@ class MaskedTensor(Tensor):
         )
 
 
+# Tensor's own answer other questions: a property is a method here.
+setattr(MaskedTensor, "is_sparse", property(MaskedTensor.is_sparse_coo))  # noqa: B010
+setattr(MaskedTensor, "is_sparse_csr", lambda self: self.layout is sparse_csr)  # noqa: B010
 name_class(MaskedTensor, "MaskedTensor", "torch.masked.maskedtensor.core")
 
 
-def _refuse(data: Tensor, mask: Tensor) -> None:
+def _of_same_places(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Both parts with places in order, the data without those that the mask has not."""
     if data.layout != mask.layout:
         raise TypeError("data and mask must have the same layout.")
-    if str(data.layout) != "torch.strided":
+    if data.layout is sparse_coo:
+        data, mask = data.coalesce(), mask.coalesce()
+    if _elements(data).shape != _elements(mask).shape and data.layout is not strided:
+        data = data.sparse_mask(mask)
+    return data, mask
+
+
+def _refuse(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    if data.layout != mask.layout:
+        raise TypeError("data and mask must have the same layout.")
+    if data.layout not in (strided, sparse_coo, sparse_csr):
         raise TypeError(f"data layout of {data.layout} is not supported.")
     if mask.dtype is not mindtorch.bool:
         raise TypeError("mask must have dtype bool.")
@@ -196,15 +243,40 @@ def _refuse(data: Tensor, mask: Tensor) -> None:
     for what, one, two in (("dim", data.dim(), mask.dim()), ("size", data.shape, mask.shape)):
         if one != two:
             raise ValueError(f"data.{what}() must equal mask.{what}()")
+    if not _alike(data, mask):
+        kind, what = "COO", "have the same indices"
+        if data.layout is sparse_csr:
+            kind, what = "CSR", "share either crow or col indices"
+        raise ValueError(f"data and mask are both sparse {kind} tensors but do not {what}.")
+    return data, mask
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors of a layout have the same places."""
+    if not isinstance(one, SparseTensor) or not isinstance(other, SparseTensor):
+        return True
+    return all(map(mindtorch.equal, one._parts, other._parts))
 
 
 def _make(data: Tensor, mask: Tensor) -> MaskedTensor:
     """A masked tensor of these parts, unchecked."""
+    steps = data.stride() if data.layout is strided else None
     masked: MaskedTensor = Tensor._make_wrapper_subclass(
-        MaskedTensor, data.size(), strides=data.stride(), dtype=data.dtype, device=data.device
+        MaskedTensor, data.size(), strides=steps, dtype=data.dtype, device=data.device
     )
     masked._masked_data, masked._masked_mask = data, mask
     return masked
+
+
+def _elements(value: Any) -> Any:
+    """The elements that are kept of either part, of a masked tensor those of its data."""
+    value = _data_of(value)
+    return value._vals if isinstance(value, SparseTensor) else value
+
+
+def _with(part: Tensor, values: Tensor) -> Tensor:
+    """Other elements at the places of a part."""
+    return with_values(part, values) if isinstance(part, SparseTensor) else values
 
 
 def _data_of(value: Any) -> Any:
@@ -232,17 +304,30 @@ def _of_elements(
     masked = [a for a in args[: 1 + two] if isinstance(a, MaskedTensor)]
     mask = masked[0]._masked_mask
     other = masked[-1]._masked_mask
-    if mask.dim() != other.dim() or not bool((mask == other).all()):
+    if mask.layout is not other.layout:
+        raise ValueError(
+            f"`a` and `b` must have the same layout. Got {mask.layout} and {other.layout}"
+        )
+    same = mask.dim() == other.dim() and _alike(mask, other)
+    if not same or not bool((_elements(mask) == _elements(other)).all()):
         raise ValueError(
             "Input masks must match. If you need support for this, please open an issue on Github."
         )
-    data = function(*_parts(args, _data_of), **kwargs)
+    data = function(*_parts(args, _elements), **kwargs)
+    if isinstance(mask, SparseTensor):
+        return _make(_with(masked[0]._masked_data, data), mask)
     return _make(data, mask.expand_as(data))
 
 
 def _reduced(name: str, input: MaskedTensor, dim: Any = None, *more: Any, **options: Any) -> Tensor:
     """What counts, reduced; a result counts where any of its elements did."""
-    data, mask = input.get_data(), input.get_mask()
+    data, mask = _elements(input.get_data()), _elements(input.get_mask())
+    if dim is not None and input.layout is not strided:
+        raise TypeError(
+            f"Multiple dispatch failed for 'torch.Tensor.{name}'; all __torch_function__ handlers"
+            f" returned NotImplemented:\n\n  - tensor subclass {MaskedTensor}\n\nFor more"
+            " information, try re-running with TORCH_LOGS=not_implemented"
+        )
     keepdim = bool(more[0]) if more else bool(options.get("keepdim", False))
     dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if name == "all":
@@ -277,11 +362,7 @@ def _listing(data: list[Any], mask: list[Any], dims: int) -> str:
 
 
 def _same_mask(function: Operator, input: Tensor, *args: object, **kwargs: object) -> MaskedTensor:
-    return _make(function(_data_of(input), *args, **kwargs), _mask_of(input))
-
-
-def _to_copy(function: Operator, input: Tensor, *args: object, **kwargs: object) -> MaskedTensor:
-    data = function(_data_of(input), *args, **kwargs)
+    data = _with(_data_of(input), function(_elements(input), *args, **kwargs))
     return _make(data, _mask_of(input).to(data.device))
 
 
@@ -317,7 +398,7 @@ def _copy(function: Operator, target: Tensor, source: Tensor, *_: object) -> Ten
 
 
 _OTHERS: dict[str, Callable[..., Any]] = {
-    "detach": _same_mask, "clone": _same_mask, "ones_like": _same_mask, "_to_copy": _to_copy,
+    "detach": _same_mask, "clone": _same_mask, "ones_like": _same_mask, "_to_copy": _same_mask,
     "where": _where, "_softmax": _softmax, "_softmax_backward_data": _softmax_backward,
     "_local_scalar_dense": _item, "copy_": _copy, "contiguous": _same_mask, "alias": _same_mask,
 }  # fmt: skip

@@ -58,6 +58,18 @@ M(m.get_data() * 1j, m.get_mask())
 m.cumsum(0)
 [x := M(m.get_data(), m.get_mask(), True), x.exp().sum().backward(), x.grad]
 [x := t.ones(2, 3, requires_grad=True), (A(x, m.get_mask()) * 3).sum().backward(), x.grad]
+[x := m.to_sparse(), x.get_data(), x.get_mask(), x.layout, x.is_sparse_coo(), x[0], x.t()]
+[x := m.to_sparse_csr(), x.get_data(), x.get_mask(), x.layout, x.is_sparse_csr(), x.to_dense()]
+[x := m.to_sparse(), x + x, x * 2, x.exp(), x.sum(), x.mean(), x.amax(), x.clone(), x.double(), x > 1]
+[x := m.to_sparse_csr(), x * x, -x, x.sqrt(), x.prod(), x.detach()]
+M(m.get_data().to_sparse(), (m.get_data() > 1).to_sparse())
+M(m.get_data().to_sparse(), t.tensor([[True, True, True], [True, True, False]]).to_sparse())
+M(m.get_data().to_sparse_csr(), (m.get_data() > 1).to_sparse())
+M(m.get_data().to_sparse_csc(), (m.get_data() > 1).to_sparse_csc())
+m.to_sparse_csr().to_sparse()
+m.to_sparse() * m
+m.to_sparse().sum(1)
+[x := M(m.get_data(), m.get_mask(), True), (x.to_sparse_csr() * 2).to_dense().sum().backward(), x.grad]
 """.strip().split("\n")
 
 

@@ -81,6 +81,11 @@ REFUSED = {
     "array": lambda t: quantized(t).numpy(), "plain": lambda t: values(t).int_repr(),
     "plain scale": lambda t: values(t).q_scale(), "axis": lambda t: quantized(t).q_per_channel_axis(),
     "scale": lambda t: by_channel(t).q_scale(), "kind": lambda t: quantized(t, "float32"),
+    "whole numbers held": lambda t: t.fake_quantize_per_tensor_affine(t.arange(3), 0.1, 0, 0, 9),
+    "points past the end": lambda t: t.fake_quantize_per_channel_affine(
+        values(t), t.ones(2), t.tensor([0, 9], dtype=t.int32), 0, -4, 7),
+    "scales of a side too many": lambda t: t._fake_quantize_learnable_per_channel_affine(
+        values(t), t.ones(2), t.zeros(2), -1, -4, 7),
     "scales": lambda t: t.quantize_per_channel(
         values(t), t.ones(1), t.zeros(2), 0, t.qint8),
 }  # fmt: skip
@@ -113,6 +118,23 @@ def test_rounding_to_a_grid_has_torchs_nodes():
         return [repr(y.grad_fn).partition(" ")[0] for y in results]
 
     agree(run)
+
+
+@pytest.mark.parametrize("point", [0.0, 1.4, 2.5, -300.0, 300.0])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_scales_and_zero_points_are_learned(axis, point):
+    def run(t):
+        x = (t.arange(12.0).reshape(3, 4) / 3 - 2).requires_grad_()
+        number = 1 if axis is None else x.shape[axis]
+        scale = (t.arange(number) * 0.1 + 0.3).requires_grad_()
+        zero = (t.arange(number) * 0.7 + point).requires_grad_()
+        kind = "tensor" if axis is None else "channel"
+        function = getattr(t, f"_fake_quantize_learnable_per_{kind}_affine")
+        y = function(x, scale, zero, *(() if axis is None else (axis,)), -4, 7, 0.5)
+        (y * t.arange(12.0).reshape(3, 4)).sum().backward()
+        return y, repr(y.grad_fn).partition(" ")[0], x.grad, scale.grad, zero.grad
+
+    agree(run, digits=4)
 
 
 def test_a_quantised_tensor_is_pickled():
