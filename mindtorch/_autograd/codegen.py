@@ -202,8 +202,12 @@ def _record(rule: Formula, form: str) -> str:
     parts = [
         "None" if late and read[0] == "result" else _save(rule, read, form) for read in rule.saved
     ]
-    lines += [f"    out = plan.run({params})"]
-    if form is _WATCHED and op.name in PRODUCTS:
+    if form is _WATCHED and op.name not in PRODUCTS:
+        # Hooks see arguments before the kernel runs: a second run may end there.
+        places = [i for i, read in enumerate(rule.saved) if read[0] == "arg"]
+        lines += [f"    s{i} = {parts[i]}" for i in places]
+        parts = [f"s{i}" if i in places else part for i, part in enumerate(parts)]
+    elif form is _WATCHED:
         # Hooks see a factor that the gradient of the other asks for.
         parts = [
             f"({part}) if e{1 - i} is not None else (a{i}, a{i}._storage.value, None)"
@@ -212,6 +216,7 @@ def _record(rule: Formula, form: str) -> str:
         lines += ["    late = second_first(op.name, plan.args)", f"    if late: s1 = {parts[1]}"]
         lines += [f"    s0 = {parts[0]}", f"    if not late: s1 = {parts[1]}"]
         parts = ["s0", "s1"]
+    lines += [f"    out = plan.run({params})"]
     lines += [_node_line(rule, outs, f"({''.join(part + ', ' for part in parts)})")]
     if form is _WATCHED and rule.saved:
         lines += ["    read_at_once(node)"]

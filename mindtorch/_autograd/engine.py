@@ -27,6 +27,8 @@ class GraphTask(NamedTuple):
     needed: set[Node] | None
     captured: dict[Node, list[int]]
     watched: bool  # by a mode, or by the class of what it starts with
+    # What hooks keep of it and programs ask for: its `number`, the `callbacks` that end it.
+    more: dict[object, Any]
 
     def reached(self) -> set[Node]:
         """The nodes whose gradients this pass computes."""
@@ -99,14 +101,27 @@ def run(
     for (node, number), grad in roots:
         _arrive(pending, heap, node, number, grad)
     before, outer = LOCAL.grad, LOCAL.task
+    watched, hooks = False, ()
+    if MODES.active:
+        watched, hooks = bool(LOCAL.dispatches), LOCAL.pack
     grads = [grad for _, grad in roots if grad.__class__ is not Tensor]
-    watched = bool(MODES.active and LOCAL.dispatches) or any(map(DOOR["is_wrapper"], grads))
-    LOCAL.grad, LOCAL.task = create_graph, GraphTask(roots, needed_nodes, captured, watched)
+    if grads:
+        watched = watched or any(map(DOOR["is_wrapper"], grads))
+    task = GraphTask(roots, needed_nodes, captured, watched, {})
+    LOCAL.grad, LOCAL.task = create_graph, task
     try:
         with _watching(grads) if grads else _ALONE:
-            return _drain(pending, heap, keep_graph, needed_nodes, captured, inputs, accumulating)
+            arrived = _drain(
+                pending, heap, keep_graph, needed_nodes, captured, inputs, accumulating
+            )
+        if task.more:
+            for callback in task.more.get("callbacks", ()):  # which may queue others
+                callback()
+        return arrived
     finally:
         LOCAL.grad, LOCAL.task = before, outer
+        if MODES.active:
+            LOCAL.pack = hooks
 
 
 _ALONE: AbstractContextManager[None] = nullcontext()
@@ -230,6 +245,7 @@ def _step(node: Node, grads: Any, pending: Any, heap: Any, needed_nodes: Any, ca
             changed = hook(tuple(grads))
             if changed is not None:
                 grads = list(_all_changed(hook, tuple(grads), changed))
+            changed = None  # holds what a leaf may take over
     results = _applied(node, grads)
     if node.hooks:
         results = _run_hooks(node, results, grads)
@@ -320,9 +336,7 @@ def _summed(grad: Tensor, geom: Geometry) -> Tensor:
 def _run_tensor_hooks(node: Node, grads: list[Any]) -> None:
     for number, table in (node.tensor_hooks or {}).items():
         for hook in list(table.values()):
-            if grads[number] is None:
-                continue
-            changed = hook(grads[number])
+            changed = hook(grads[number])  # None for one of several that is undefined
             if changed is not None:
                 _refuse_change(hook, grads[number], changed)
                 grads[number] = changed

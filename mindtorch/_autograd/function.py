@@ -17,7 +17,7 @@ from .forward import plain
 from .grad_mode import LOCAL
 from .node import FREED, STATE, AccumulateGrad, Node, SavedTensor, keep
 from .shadowing import OUR_NAMES, asked_by_program, shadowing
-from .user_jvp import carry, run_jvp, tangents_of, transposed
+from .user_jvp import Moving, carry, run_jvp, tangents_of, transposed
 from .views import rebase
 
 
@@ -193,8 +193,9 @@ def once_differentiable(fn: Callable[..., Any]) -> Any:
 def _barred(result: Any) -> Any:
     several = isinstance(result, tuple)
     values = result if several else (result,)
-    shut: Any = _Once.apply(
-        *(v.detach().requires_grad_() if isinstance(v, Tensor) else v for v in values)
+    shut = barrier(
+        "trying to differentiate twice a function that was marked with @once_differentiable",
+        [v.detach().requires_grad_() if isinstance(v, Tensor) else v for v in values],
     )
     return shut if several else shut[0]
 
@@ -299,10 +300,11 @@ class Function:
             return _wrap_outputs(ctx, args, edges, result, recording)
         tangents = tangents_of(args)
         with plain():
-            result = run_forward(cls, ctx, args, kwargs)
-            result = _wrap_outputs(ctx, args, edges, result, recording)
+            raw = run_forward(cls, ctx, args, kwargs)
+            result = _wrap_outputs(ctx, args, edges, raw, recording)
+            inputs = [Moving(*pair) for pair in zip(args, tangents, strict=True)]
             moved = run_jvp(cls.jvp, ctx, tangents, args)
-        carry(result, moved)
+        carry(ctx, result, moved, inputs, raw)
         return result
 
 
@@ -379,21 +381,27 @@ def _rule_of(cls: type[Function]) -> Callable[..., Any] | None:
     return cls.vmap if has_rule else None
 
 
-class _Once(Function):
+def barrier(text: str, values: Sequence[object]) -> Any:
+    """Views of the tensors among `values`, of which a backward is a RuntimeError of `text`."""
+    return _Barrier.apply(text, *values)
+
+
+class _Barrier(Function):
     """What a gradient that was made once leads to."""
 
     @staticmethod
-    def forward(ctx: FunctionNode, *values: Any) -> tuple[Any, ...]:
+    def forward(ctx: Any, text: str, *values: object) -> tuple[object, ...]:
+        ctx.text = text
         return tuple(v.view_as(v) if isinstance(v, Tensor) else v for v in values)
 
     @staticmethod
-    def backward(ctx: FunctionNode, *grads: Any) -> Any:
-        raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable"
-        )
+    def backward(ctx: Any, *grads: object) -> object:
+        raise RuntimeError(ctx.text)
 
 
-_Once._node_class = type("Error", (BackwardCFunction,), {"_function": _Once, "__module__": ""})
+_Barrier._node_class = type(
+    "Error", (BackwardCFunction,), {"_function": _Barrier, "__module__": ""}
+)
 
 
 class InplaceFunction(Function):
@@ -446,7 +454,12 @@ def _wrap_outputs(
 ) -> Tensor | tuple[Tensor, ...]:
     outs = result if isinstance(result, tuple) else (result,)
     if not recording:
-        return result
+        inputs = {id(a) for a in args if a.__class__ is Tensor} - {id(t) for t in ctx.dirty_tensors}
+        if inputs.isdisjoint(map(id, outs)):
+            return result
+        apart = _view_of_input if LOCAL.grad else Tensor.detach
+        views = tuple(apart(o) if id(o) in inputs else o for o in outs)
+        return views if isinstance(result, tuple) else views[0]
     ctx.edges = edges
     ctx.geoms = tuple(a._geom if isinstance(a, Tensor) else None for a in args)
     ctx.outs = tuple(o._geom if isinstance(o, Tensor) else None for o in outs)
@@ -490,12 +503,18 @@ def _wrap_output(
         rebase(out, ctx)
         return out
     if id(out) in inputs:
-        source, out = out, wrap(out._geom, out._storage)
-        out._base = source if source._base is None else source._base
-        add_view(out._storage, out)
+        out = _view_of_input(out)
     if out._base is not None:
         out._creation = "custom" if len(ctx.outs) == 1 else "multi"
     out._fn, out._nr = ctx, i
+    return out
+
+
+def _view_of_input(source: Tensor) -> Tensor:
+    """A view that stands for an input which a function gives as it is."""
+    out = wrap(source._geom, source._storage)
+    out._base = source if source._base is None else source._base
+    add_view(out._storage, out)
     return out
 
 

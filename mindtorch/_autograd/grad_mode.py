@@ -102,14 +102,21 @@ def _around_generator(context: Any, function: Any) -> Any:
     @functools.wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
         generator = function(*args, **kwargs)
-        sent: Any = None
+        step, sent = generator.send, None
         while True:
             try:
                 with context.clone():
-                    value = generator.send(sent)
+                    value = step(sent)
             except StopIteration as stop:
                 return stop.value
-            sent = yield value
+            try:
+                step, sent = generator.send, (yield value)
+            except GeneratorExit:
+                with context.clone():
+                    generator.close()
+                raise
+            except BaseException as error:
+                step, sent = generator.throw, error
 
     return inside
 

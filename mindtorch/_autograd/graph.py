@@ -28,15 +28,22 @@ class saved_tensors_hooks(StepScope):  # noqa: N801 - torch's name
         self.hooks = (pack_hook, unpack_hook)
 
     def steps(self) -> Iterator[Any]:
-        before = LOCAL.pack
-        refuse_uncallable("_push_saved_tensors_default_hooks", self.hooks)
-        try:
-            MODES.active += 1
-            LOCAL.pack = (*before, self.hooks)
-            yield
-        finally:
+        return _hooking(self.hooks)
+
+
+def _hooking(hooks: tuple[Any, ...]) -> Iterator[None]:
+    """Holds no context, so that one that is entered and never left can go."""
+    before = LOCAL.pack
+    refuse_uncallable("_push_saved_tensors_default_hooks", hooks)
+    mine = (*before, hooks)
+    try:
+        MODES.active += 1
+        LOCAL.pack = mine
+        yield
+    finally:
+        if LOCAL.pack is mine:
             LOCAL.pack = before
-            MODES.active -= 1
+        MODES.active -= 1
 
 
 class _OpenHooks(tuple[Any, Any]):
@@ -123,20 +130,20 @@ def register_multi_grad_hook(
         if to is None:
             raise AssertionError("Expected gradient function to be set")
         nodes.append(to[0])
-    state: dict[str, Any] = {"task": None}
+    key = object()  # of what a pass knows of this hook
 
     def hook_of(at: int) -> Callable[[Tensor], None]:
         def hook(gradient: Tensor) -> None:
-            if state["task"] is not LOCAL.task:
+            waiting = LOCAL.task.more.get(key)
+            if waiting is None:
                 reached = LOCAL.task.reached()
-                state.update(task=LOCAL.task, grads=[None] * len(nodes),
-                             left=sum(node in reached for node in nodes))  # fmt: skip
-            state["grads"][at] = gradient
-            state["left"] -= 1
-            if not state["left"]:
-                gradients = state["grads"]
-                state.update(task=None, grads=None)
-                fn(gradients)
+                left = {i for i, node in enumerate(nodes) if node in reached}
+                waiting = LOCAL.task.more[key] = left, [None] * len(nodes)
+            waiting[0].discard(at)
+            waiting[1][at] = gradient
+            if not waiting[0]:
+                del LOCAL.task.more[key]
+                fn(waiting[1])
 
         return hook
 
@@ -144,11 +151,9 @@ def register_multi_grad_hook(
 
 
 def _first_hooks(tensors: Sequence[Tensor], fn: Callable[[Tensor], Any]) -> list[RemovableHandle]:
-    state: dict[str, Any] = {"task": None}
-
     def hook(gradient: Tensor) -> None:
-        if state["task"] is not LOCAL.task:
-            state["task"] = LOCAL.task
+        if hook not in LOCAL.task.more:
+            LOCAL.task.more[hook] = True
             fn(gradient)
 
     return [t.register_hook(hook) for t in tensors if t.requires_grad]

@@ -245,6 +245,8 @@ class Packed:
         if self.back is not None:
             with no_grad():
                 tensor = aten._unseen(self.back, tensor)
+        if number is None and self.edge[0] is None and tensor._fn is None:
+            return tensor
         alias = wrap(tensor._geom, tensor._storage)
         alias._fn, alias._nr = self.edge if number is None else (node, number)
         return alias

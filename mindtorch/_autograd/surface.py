@@ -62,6 +62,8 @@ def _set_requires_grad(
             " var_no_grad = var.detach()."
         )
     if not value:
+        if fn is not None:
+            _follow(self, False)
         self._fn = None
         return
     if fn is not None:
@@ -75,6 +77,18 @@ def _set_requires_grad(
     self._fn = leaf = AccumulateGrad(self)
     arrive(leaf, self)
     self._nr = 0
+    _follow(self, True)
+
+
+def _follow(base: Tensor, requires: bool) -> None:
+    """Views that were made of a tensor without a gradient require one as it does: as leaves."""
+    for view_ref in base._storage.views or ():
+        view = view_ref()
+        if view is not None and view._base is base and view._geom.dtype.category >= FLOAT:
+            if requires and view._fn is None:
+                view._fn = AccumulateGrad(view)
+            elif not requires and view._fn.__class__ is AccumulateGrad:
+                view._fn = None
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
@@ -216,7 +230,7 @@ def _backward_hooks(self: Tensor) -> Any:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {class_name(value)}")
-    if value.is_meta != self.is_meta:
+    if value.is_meta != self.is_meta or value.is_sparse != self.is_sparse:
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have"
             " incompatible tensor type."
@@ -225,7 +239,9 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or complex dtype"
         )
-    self._storage = value._storage
+    version = self._storage.value
+    self._storage = value._storage if self._storage is value._storage else _data(value)._storage
+    self._storage.value = version
     self._geom = value._geom
     fn = self._fn
     if fn.__class__ is AccumulateGrad:  # the engine casts gradients to what the leaf is now
@@ -253,7 +269,7 @@ def retain_grad(self: Tensor) -> None:
 
     def keep(grad: Tensor) -> None:
         tensor = reference()
-        if tensor is not None:
+        if tensor is not None and grad is not None:
             before = tensor._grad
             tensor._grad = _contiguous_copy(grad) if before is None else aten.add(before, grad)
 
@@ -437,7 +453,12 @@ def grad(
                 leaf_grads[i] = ins[i]._as_gradient(value)
             continue
         if materialize_grads:
-            leaf_grads[i] = aten.zeros_like(ins[i])
+            if isinstance(ins[i], GradientEdge):
+                raise RuntimeError(
+                    "materialize_grads cannot be used when the given input is a GradientEdge"
+                )
+            zeros = aten.zeros_like(ins[i])
+            leaf_grads[i] = zeros.requires_grad_() if create_graph else zeros
         elif not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from .._tensor.dtype import FLOAT
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
@@ -19,6 +20,8 @@ class FunctionCall(Protocol):
     """What is asked of the node of a Function's call."""
 
     materialize_grads: bool
+    non_differentiable: set[int]
+    dirty_tensors: tuple[object, ...]
     saved_for_forward: tuple[Any, ...]
     saved: object
     edges: Sequence[tuple[Node, int] | None]
@@ -57,18 +60,78 @@ def _called(jvp: Jvp, ctx: FunctionCall, tangents: Sequence[Any]) -> list[Any]:
     return products
 
 
-def carry(result: object, moved: list[Any]) -> None:
-    """Give the outputs their tangents; RuntimeError in torch's words for those of other sizes."""
+class Moving:
+    """An argument, its tangent and the version of that before `jvp` runs."""
+
+    def __init__(self, value: Any, tangent: Any):
+        self.value, self.tangent = value, tangent
+        self.version = None if tangent is None else tangent._storage.value
+
+    def gives(self, out: Any) -> bool:
+        """Whether an output is this argument, or a view of it or of its base."""
+        if self.tangent is None:
+            return False
+        base = self.value if self.value._base is None else self.value._base
+        return out is self.value or (out._base is not None and out._base is base)
+
+
+def carry(
+    ctx: FunctionCall, result: object, moved: list[Any], inputs: Sequence[Moving], raw: object
+) -> None:
+    """Give the outputs their tangents; RuntimeError in torch's words for those of other sizes.
+
+    `raw` is what `forward` gave. Tangents of inputs that were written to, of views and of inputs
+    as they are must be the same of theirs.
+    """
     outs = result if isinstance(result, tuple) else (result,)
+    raws = raw if isinstance(raw, tuple) else (raw,)
     if len(moved) != len(outs):
         raise RuntimeError(
             "Function's jvp returned an invalid number of forward gradients (expected"
             f" {len(outs)} but got {len(moved)})"
         )
-    for out, tangent in zip(outs, moved, strict=True):
-        if tangent is not None and isinstance(out, Tensor):
-            refuse_sizes(out, tangent)
-            set_tangent(out, tangent)
+    dirty = {id(t) for t in ctx.dirty_tensors}
+    for i, (out, tangent, plain) in enumerate(zip(outs, moved, raws, strict=True)):
+        if tangent is None:
+            continue
+        apart = id(plain) in ctx.non_differentiable or not isinstance(out, Tensor)
+        if apart or out._geom.dtype.category < FLOAT:
+            raise RuntimeError(
+                f"Function's jvp returned a gradient at position {i}, but  the corresponding"
+                " forward output is not a differentiable Tensor.You should return None at that"
+                " position instead."
+            )
+        source = next((s for s in inputs if s.gives(plain)), None)
+        if source is not None and id(plain) in dirty:
+            if tangent is not source.tangent or tangent._storage.value == source.version:
+                raise RuntimeError(_NOT_IN_PLACE)
+        elif source is not None:
+            _refuse_no_view(tangent, source.tangent)
+        refuse_sizes(out, tangent)
+        set_tangent(out, tangent)
+
+
+_NOT_IN_PLACE = (
+    "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward"
+    " is modifying an input inplace, then the jvp function must modify the corresponding gradient"
+    " inplace."
+)
+
+
+def _refuse_no_view(tangent: Tensor, source: Any) -> None:
+    """RuntimeError in torch's words for the tangent of a view that is no view of its source's."""
+    if tangent._base is None:
+        raise RuntimeError(
+            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not"
+            " returning a view."
+        )
+    base = source if source._base is None else source._base
+    if tangent._base is not base:
+        which = "" if source._base is None else "same base as the "
+        raise RuntimeError(
+            "A custom Function is returning a view but the jvp is not returning a view of the"
+            f" {which}given grad input."
+        )
 
 
 class Transposed(Node):

@@ -122,9 +122,9 @@ def fresh_edge(view: Tensor) -> tuple[Node, int] | None:
         return None
     if view._creation is not None:
         raise RuntimeError(_refusal(view, _ANOTHER))
-    view._fn = AsStridedBackward0(view, base, (fn, base._nr))
-    view._nr = 0
-    return (view._fn, 0)
+    node = AsStridedBackward0(view, base, (fn, base._nr))
+    _put(view, node)
+    return (node, 0)
 
 
 def track_view(result: Any, mode: str = "no_grad") -> Any:
@@ -184,16 +184,38 @@ def rebase(target: Tensor, node: Node) -> None:
     """Make `node` the history of what was just written, for the base and every view of it."""
     base = target._base
     if base is None or base._geom.dtype.category < FLOAT:
-        target._fn, target._nr = node, 0
+        _put(target, node)
     else:
         history = base._fn
         base_edge = None if history is None else (history, base._nr)
-        base._fn, base._nr = CopySlices(base, base_edge, target, node), 0
-        target._fn = STALE
+        _put(base, CopySlices(base, base_edge, target, node))
+        _make_stale(target)
     for view_ref in target._storage.views or ():
         view = view_ref()
         if view is None or view is target:
             continue
         if view._creation in ("multi", "custom") and isinstance(view._fn, Node):
             view._split_by = view._fn
-        view._fn = STALE
+        _make_stale(view)
+
+
+def _put(tensor: Tensor, node: Node) -> None:
+    """Give a tensor another history; the gradient that it keeps is that of what it is now."""
+    keeper = _taken_keeper(tensor) if tensor._retains else None
+    tensor._fn, tensor._nr = node, 0
+    if keeper is not None:
+        if node.tensor_hooks is None:
+            node.tensor_hooks = {}
+        node.tensor_hooks.setdefault(0, {})[-1] = keeper
+
+
+def _make_stale(view: Tensor) -> None:
+    if view._retains and isinstance(view._fn, Node):
+        vars(view)["_keeper"] = _taken_keeper(view)
+    view._fn = STALE
+
+
+def _taken_keeper(tensor: Tensor) -> Any:
+    """What keeps the gradient of `tensor`, taken from its node."""
+    hooks = getattr(tensor._fn, "tensor_hooks", None) or {}
+    return hooks.get(tensor._nr, {}).pop(-1, None) or vars(tensor).pop("_keeper", None)

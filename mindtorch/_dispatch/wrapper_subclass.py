@@ -144,8 +144,9 @@ def _no_address(self: Tensor) -> int:
 
 def make_wrapper_subclass(
     cls: type[Tensor], size: Sequence[int] | None = None, strides: Sequence[int] | None = None,
-    storage_offset: int = 0, *_: object, dtype: Dtype | None = None, layout: object = None,
-    device: Device | str | None = None, requires_grad: bool = False, **_options: object,
+    storage_offset: int | None = None, *_: object, dtype: Dtype | None = None,
+    layout: object = None, device: Device | str | None = None, requires_grad: bool = False,
+    **_options: object,
 ) -> Tensor:  # fmt: skip
     """A tensor of class `cls` without memory (torch.Tensor._make_wrapper_subclass).
 
@@ -178,7 +179,7 @@ def make_wrapper_subclass(
     where = Device(device or "cpu")
     steps = tuple(strides) if strides is not None else contiguous_strides(tuple(size))
     instance._geom = geometry(
-        Size(size), steps, storage_offset, dtype or get_default_dtype(), where
+        Size(size), steps, storage_offset or 0, dtype or get_default_dtype(), where
     )
     instance._storage = memory
     instance._fn, instance._nr, instance._base = None, 0, None

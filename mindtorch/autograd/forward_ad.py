@@ -42,7 +42,7 @@ def enter_dual_level() -> int:
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """End the level: its tangents are gone."""
-    if level not in (None, 0):
+    if level is not None and (level or not LOCAL.dual):
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is"
             " not supported."
@@ -116,6 +116,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     refuse_sizes(tensor, tangent)
     with plain():
         dual: Tensor = aten.alias(tensor)
+    if dual.grad_fn is not None:
+        dual.grad_fn.label = "ViewBackward0"
     set_tangent(dual, tangent)
     return dual
 
@@ -127,5 +129,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     tangent = tangent_of(tensor)
     with plain():
         primal: Tensor = aten.alias(tensor)
+    if primal.grad_fn is not None:
+        primal.grad_fn.label = "Identity"
     set_tangent(primal, None)
     return UnpackedDualTensor(primal, tangent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from .._autograd.running import ENGINE
 from .._compat.class_names import class_name
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
@@ -48,3 +49,5 @@ class Variable(metaclass=VariableMeta):
 
     TypeError for data that is no tensor, RuntimeError for integers that are to have gradients.
     """
+
+    _execution_engine = ENGINE

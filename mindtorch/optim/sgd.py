@@ -51,7 +51,7 @@ class SGD(Optimizer):
             state = self.state[p]
             velocity = state.get("momentum_buffer")
             if velocity is None:
-                velocity = state["momentum_buffer"] = grad.clone().detach()
+                velocity = state["momentum_buffer"] = grad.detach().clone()
             else:
                 velocity.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
             grad = grad.add(velocity, alpha=momentum) if group["nesterov"] else velocity

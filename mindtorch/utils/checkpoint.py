@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+from weakref import ref
 
 import mindtorch
 
 from .._autograd.function import Function
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.graph import saved_tensors_hooks
+from .._autograd.running import current_graph_task_id
 from .._autograd.scope import StepScope
 from .._random.generator import Generator, default_generator
 from .._tensor.tensor import Tensor
@@ -51,46 +53,92 @@ class _AllSaved(Exception):
     """The second run has saved what the first did: the rest of it is not needed."""
 
 
+_UNPACKED = (
+    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once."
+    " {}If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise"
+    " please open an issue with details on your use case."
+)
+_OVERLAP = (
+    "Performing two backward calls that overlap (i.e. require the same saved activation in order to"
+    " compute gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup"
+    " context. "
+)
+
+
+class _Holder:
+    """A tensor that the first run saved: its place, and what the second runs made of it."""
+
+    __slots__ = ("__weakref__", "again", "place")
+
+    def __init__(self, place: int):
+        self.place = place
+        self.again: dict[object, Tensor | None] = {}  # by the pass; None once it was read
+
+
 class _Frame:
-    """One checkpointed call: what its first run saved, and what running it again gave."""
+    """One checkpointed call: what its first run saved, made again once for each backward pass."""
 
     def __init__(self, run: Callable[[], Any], compares: bool, stops: bool):
         self.run, self.compares, self.stops = run, compares, stops
-        self.shapes: list[Any] = []
-        self.again: list[Any] | None = None
+        self.shapes: list[dict[str, object]] = []
+        self.holders: list[ref[_Holder]] = []
+        self.passes: set[object] = set()
+        self.ended = False  # the first run
 
-    def pack(self, tensor: Tensor) -> int:
+    def pack(self, tensor: Tensor) -> _Holder:
+        holder = _Holder(len(self.shapes))
         self.shapes.append(_metadata(tensor))
-        return len(self.shapes) - 1
+        self.holders.append(ref(holder))
+        return holder
 
-    def unpack(self, number: int) -> Tensor:
-        if self.again is None:
-            self.again = self._recompute()
-        if number >= len(self.again):
-            raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the"
-                f" original forward and recomputation.\nNumber of tensors saved during forward:"
-                f" {len(self.shapes)}\nNumber of tensors saved during recomputation:"
-                f" {len(self.again)}.\n{_TIP}"
-            )
-        return self.again[number]
+    def unpack(self, holder: _Holder) -> Tensor:
+        number: object = GraphExecGroup._get_current_group() or current_graph_task_id()
+        if number == -1:
+            number = object()  # outside of a pass nothing is kept
+        if number not in self.passes:
+            count = self._recompute(number)
+            self.passes.add(number)
+            if count < len(self.shapes):
+                raise CheckpointError(
+                    "torch.utils.checkpoint: A different number of tensors was saved during the"
+                    f" original forward and recomputation.\nNumber of tensors saved during"
+                    f" forward: {len(self.shapes)}\nNumber of tensors saved during recomputation:"
+                    f" {count}.\n{_TIP}"
+                )
+        tensor = holder.again.get(number)
+        if tensor is None:
+            raise CheckpointError(_UNPACKED.format("" if isinstance(number, int) else _OVERLAP))
+        holder.again[number] = None
+        return tensor
 
-    def _recompute(self) -> list[Any]:
-        recomputed: list[Any] = []
+    def _recompute(self, number: object) -> int:
+        """Fill the holders; how many tensors the second run saved."""
+        shapes: list[object] = []
 
         def keep(tensor: Tensor) -> Tensor:
-            recomputed.append(tensor.detach())
-            if self.stops and len(recomputed) == len(self.shapes):
+            tensor = tensor.detach() if tensor.requires_grad else tensor
+            place = len(shapes)
+            if place >= len(self.holders):
+                if self.ended:
+                    raise CheckpointError(
+                        "torch.utils.checkpoint: trying to save more tensors during recomputation"
+                        f" than during the original forward pass.\n{_TIP}"
+                    )
+                return tensor
+            shapes.append(_metadata(tensor))
+            holder = self.holders[place]()
+            if holder is not None:
+                holder.again[number] = tensor
+            if self.stops and len(shapes) == len(self.holders):
                 raise _AllSaved
             return tensor
 
         hooks = saved_tensors_hooks(keep, lambda saved: saved)
         with contextlib.suppress(_AllSaved), mindtorch.enable_grad(), hooks:
             self.run()
-        pairs = zip(self.shapes, map(_metadata, recomputed), strict=False)
         mismatches = [
             f"tensor at position {i}:\nsaved metadata: {was}\nrecomputed metadata: {now}\n"
-            for i, (was, now) in enumerate(pairs)
+            for i, (was, now) in enumerate(zip(self.shapes, shapes, strict=False))
             if self.compares and was != now
         ]
         if mismatches:
@@ -98,7 +146,7 @@ class _Frame:
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different"
                 f" metadata than during the forward pass.\n{''.join(mismatches)}.\n{_TIP}"
             )
-        return recomputed
+        return len(shapes)
 
 
 class _Inputs:
@@ -189,7 +237,9 @@ def checkpoint(
     early = early_stop if _early_stop is None else _early_stop
     frame = _Frame(again, determinism_check == "default", early)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.ended = True
+    return result
 
 
 class CheckpointFunction(Function):
@@ -380,7 +430,7 @@ def _chain(steps: Sequence[Any]) -> Callable[[Any], Any]:
 
 
 class GraphExecGroup:
-    """Inside, checkpoints that torch would compute again in one pass; each is computed by itself.
+    """Inside, passes share what they compute again, and none needs what another has read.
 
     RuntimeError for one inside of another.
     """

@@ -134,3 +134,41 @@ def test_a_context_keeps_attributes_of_any_plain_name():
         x = torch.tensor(3.0, requires_grad=True)
         Square.apply(x).backward()
         assert x.grad == 6, name
+
+
+def _reads(t, early):
+    """How often a function runs: for each pass that reads what it saved, and for each look."""
+    runs = []
+
+    class Twice(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            first = ctx.saved_tensors[1]
+            try:
+                ctx.saved_tensors  # noqa: B018
+            except RuntimeError as error:
+                runs.append(str(error))
+            return grad, (first is y) * grad
+
+    def run(x):
+        runs.append("run")
+        inner = t.utils.checkpoint.checkpoint(t.sin, x * 2, use_reentrant=False)
+        (slope,) = t.autograd.grad(inner.exp().sum(), x, create_graph=True)
+        return Twice.apply(slope, y)
+
+    x, y = t.ones(2, requires_grad=True), t.ones(2)
+    with t.utils.checkpoint.set_checkpoint_early_stop(early):
+        out = t.utils.checkpoint.checkpoint(run, x, use_reentrant=False)
+    slopes = [t.autograd.grad(out.sum(), x, retain_graph=True)[0] for _ in range(2)]
+    values = [round(v[0].item(), 4) for v in (*slopes, out.grad_fn.saved_tensors[0])]
+    return values, runs
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_what_is_saved_is_made_again_once_for_each_pass(early):
+    assert _reads(mindtorch, early) == _reads(oracle, early)

@@ -8,9 +8,20 @@ from enum import IntEnum
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from typing import Any
+from weakref import ref
 
 from mindtorch._autograd.grad_mode import LOCAL, MODES
 from mindtorch._autograd.graph import pop_hooks, push_hooks
+from mindtorch._autograd.node import AccumulateGrad, SavedTensor
+from mindtorch._autograd.running import (
+    DelayedError,
+    EngineBase as _EngineBase,  # noqa: F401
+    UndefinedGrad,
+    current_autograd_node as _current_autograd_node,  # noqa: F401
+    current_graph_task_execution_order as _current_graph_task_execution_order,  # noqa: F401
+    current_graph_task_id as _current_graph_task_id,  # noqa: F401
+    will_engine_execute_node as _will_engine_execute_node,  # noqa: F401
+)
 from mindtorch._autograd.scope import StepScope
 from mindtorch._dispatch import keys
 from mindtorch._dispatch.builtins import MODULES, _VariableFunctionsClass
@@ -189,8 +200,28 @@ _jit_set_profiling_executor = _jit_set_profiling_mode
 class _autograd:  # noqa: N801 - torch's name
     """The hooks of saved tensors, entered and left without a `with`."""
 
+    SavedTensor = SavedTensor
     _push_saved_tensors_default_hooks = staticmethod(push_hooks)
     _pop_saved_tensors_default_hooks = staticmethod(pop_hooks)
+
+
+class _functions:  # noqa: N801 - torch's name
+    """Nodes, and functions that make them."""
+
+    AccumulateGrad = AccumulateGrad
+    DelayedError = DelayedError
+    UndefinedGrad = UndefinedGrad
+
+
+class _WeakTensorRef:
+    """A weak reference that only says whether its tensor is gone."""
+
+    def __init__(self, tensor: Tensor):
+        self._reference = ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._reference() is None
 
 
 class _Lazy:

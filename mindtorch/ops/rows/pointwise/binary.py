@@ -115,8 +115,10 @@ op(
     ),
     aclnn=call("aclnnPowScalarTensor"),
     grad={
-        "exponent": lambda grad, self, result: (
-            grad * aten.conj_of(result * _log_of(self) if self else aten.zeros_like(result))
+        "exponent": lambda grad, self, exponent, result: (
+            grad * aten.conj_of(result * _log_of(self))
+            if self
+            else _pow_grad_exponent(grad, aten.zeros_like(result), exponent, result)
         )
     },
     samples=lambda: [
