@@ -11,16 +11,14 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn, cast
 
-import mindtorch
-
 from .._dispatch.overrides import _as_composite, alone
 from .._tensor.device import device as Device
 from .._tensor.geometry import Size
 from .._tensor.tensor import Tensor
 from ..library.symbols import GuardOnDataDependentSymNode
 from ..ops.namespaces import OpOverload, namespace
-from ..ops.spec import Op, aten
-from .aten_calls import aten_call_of_function, aten_call_of_row
+from ..ops.spec import Op
+from .aten_calls import aten_call_of_function, aten_call_of_row, body_of
 from .call_sites import source_line
 from .casts import call_of_cast, cast_of, moved
 from .fake import OF_UNKNOWN_SIZE, default_mode, outside
@@ -35,31 +33,6 @@ from .recorder import (
     Keywords,
     TracedTensor,
 )  # fmt: skip
-
-# Operators of Python that torch has by their own names.
-_SIGNS = {"bitwise_and": "__and__", "bitwise_or": "__or__", "bitwise_xor": "__xor__"}
-
-
-def _normalize(input: Tensor, p: float, dim: int, eps: float, out: None = None) -> object:
-    norm = aten.linalg_vector_norm(input, p, (dim,), True)
-    return aten.div(input, mindtorch.clamp_min(norm, eps).expand_as(input))
-
-
-def _of_broadcast(name: str) -> Callable[..., Any]:
-    """A loss whose operands are broadcast first."""
-
-    def loss(input: Tensor, target: Tensor, *options: object) -> object:
-        a, b = mindtorch.broadcast_tensors(input, target)
-        reduction = next(o for o in options if isinstance(o, str))
-        return getattr(aten, name)(a, b, ("none", "mean", "sum").index(reduction))
-
-    return loss
-
-
-# Functions that torch makes of others in Python.
-_FOLLOWED: dict[str, Callable[..., Any]] = {
-    "mse_loss.nn": _of_broadcast("mse_loss"), "normalize": _normalize,
-}  # fmt: skip
 
 
 class TracedNumber:
@@ -217,18 +190,12 @@ class AtenRecorder(GraphRecorder):
     inside = alone
 
     def row(self, op: Op, form: str, raw: Sequence[Any]) -> Any:
-        if op.name in _FOLLOWED:
-            with self.inside():
-                return _FOLLOWED[op.name](*raw)
         if op.name == "contiguous" and raw[1] is None and self.metas_of(raw[0])[0].is_contiguous():
             return raw[0]
         call, run, args, kwargs = aten_call_of_row(op, form, raw)
-        if form == "operator" and op.name in _SIGNS and call is not None:
-            packet = getattr(namespace("aten"), _SIGNS[op.name])
-            call = getattr(packet, call[0]._overloadname), *call[1:]
-        if call is None and op.body is not None:
+        if call is None and (body := body_of(op)) is not None:
             with self.inside():
-                return op.body(*raw)
+                return body(*raw)
         if call is None:
             end = "_" if form in ("inplace", "augmented") else ""
             call = getattr(namespace("aten"), op.base_name + end).default, *_as_composite(op, raw)

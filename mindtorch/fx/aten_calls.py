@@ -6,10 +6,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import mindtorch
+
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from ..ops.aten_overloads import Call, call_of_function, call_of_row
-from ..ops.spec import Op
+from ..ops.namespaces import namespace
+from ..ops.spec import Op, aten
 from .fake import FACTORIES
 
 # Functions that are no rows and that graphs hold as they are called.
@@ -19,6 +22,31 @@ _WHOLE = FACTORIES | frozenset((
     "new_zeros", "numpy_T", "ones_like", "rand_like", "randn_like", "reshape_as", "rsub",
     "type_as", "view_as", "zeros_like",
 ))  # fmt: skip
+
+# Operators of Python that torch has by their own names.
+_SIGNS = {"bitwise_and": "__and__", "bitwise_or": "__or__", "bitwise_xor": "__xor__"}
+
+
+def _normalize(input: Tensor, p: float, dim: int, eps: float, out: None = None) -> object:
+    norm = aten.linalg_vector_norm(input, p, (dim,), True)
+    return aten.div(input, mindtorch.clamp_min(norm, eps).expand_as(input))
+
+
+def _of_broadcast(name: str) -> Callable[..., Any]:
+    """A loss whose operands are broadcast first."""
+
+    def loss(input: Tensor, target: Tensor, *options: object) -> object:
+        a, b = mindtorch.broadcast_tensors(input, target)
+        reduction = next(o for o in options if isinstance(o, str))
+        return getattr(aten, name)(a, b, ("none", "mean", "sum").index(reduction))
+
+    return loss
+
+
+# Functions that torch makes of others in Python.
+_FOLLOWED: dict[str, Callable[..., Any]] = {
+    "mse_loss.nn": _of_broadcast("mse_loss"), "normalize": _normalize,
+}  # fmt: skip
 
 
 class AtenCall(NamedTuple):
@@ -33,13 +61,22 @@ class AtenCall(NamedTuple):
 def aten_call_of_row(op: Op, form: str, raw: Sequence[Any]) -> AtenCall:
     """A row's call."""
     if op.name == "slice":
-        end = sys.maxsize if raw[3] is None else raw[3]
-        raw = (*raw[:2], raw[2] or 0, end, *raw[4:])
+        start, end = 0 if raw[2] is None else raw[2], sys.maxsize if raw[3] is None else raw[3]
+        raw = (*raw[:2], start, end, *raw[4:])
     if form not in ("inplace", "augmented"):
-        return AtenCall(call_of_row(op, "", raw), op.entry("aten"), tuple(raw), {})
+        call = None if op.name in _FOLLOWED else call_of_row(op, "", raw)
+        if form == "operator" and op.name in _SIGNS and call is not None:
+            packet = getattr(namespace("aten"), _SIGNS[op.name])
+            call = getattr(packet, call[0]._overloadname), *call[1:]
+        return AtenCall(call, op.entry("aten"), tuple(raw), {})
     named = {a.name: v for a, v in zip(op.schema.args, raw, strict=True) if a.keyword_only}
     places = tuple(raw[: len(raw) - len(named)])
     return AtenCall(call_of_row(op, "_", raw), op.entry("inplace"), places, named)
+
+
+def body_of(op: Op) -> Any:
+    """What is followed of a row that has no operator in torch; None where nothing is."""
+    return _FOLLOWED.get(op.name, op.body)
 
 
 def aten_call_of_function(

@@ -127,13 +127,29 @@ def story(lib, path):
     yield refusal(jit.script, 3), refusal(jit.trace, scope["plus"], "a")
     yield refusal(jit.trace, lambda x: "s", ones)
     yield refusal(jit.trace, lambda x: {"a": x}, ones)
+    pair = jit.trace(lambda a, b: a + b.numel(), [ones, ones])
+    yield pair.code, pair(ones, ones), refusal(jit.trace, scope["plus"], 3)
+    casts = jit.trace(
+        lambda x: (x.float() + x.cpu(), x.int(), x.norm() > 1, (x > 1) & (x < 3)), ones
+    )
+    yield re.sub("torch.(linalg_vector_)?norm", "", casts.code)
+    one, two = (iter(range(9)) for _ in "12")
+    for function in (lambda x: x + next(one), lambda x: x * 2 if next(two) % 2 else x + 1):
+        try:
+            jit.trace(function, ones)
+        except jit.TracingCheckError as error:
+            yield str(error).partition("First diverging")[0].replace(__file__, "")
+    yield refusal(jit.trace, lambda x: x.view(2) * 2, ones)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         jit.trace(scope["branch"], ones)
+        jit.trace(lambda x: x[: x.size(0) - 1], (ones,))
+        lib.manual_seed(0)
+        jit.trace(lambda x: x + lib.rand(2), ones)
         jit.trace(lambda x: x * float(x.sum()) + len(x), ones)
         jit.trace(lib.relu, ones, check_trace=False)
         jit.trace_module(lib.nn.ReLU(), {"forward": jit.trace(lib.nn.ReLU(), ones)(ones)})
-    yield [(w.category.__name__, str(w.message)) for w in caught]
+    yield [(w.category.__name__, str(w.message).replace(__file__, "")) for w in caught]
 
 
 @pytest.mark.filterwarnings("ignore")

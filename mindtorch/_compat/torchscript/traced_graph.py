@@ -8,7 +8,7 @@ from typing import Any
 
 from .dead_code import remove_dead_code
 from .graph import Graph, Node, Place, ScriptValue
-from .kinds import INT, NONE, TENSOR, ScriptType, list_of
+from .kinds import INT, NONE, SCALAR, TENSOR, ScriptType, list_of
 from .schemas import ScriptArgument, ScriptDeclaration, operators, parse
 from .unit import CLASSES, ClassType, LoweredFunction, unique_name
 
@@ -110,9 +110,10 @@ class TracedGraph:
             self.attributes[path] = node.output
         return self.attributes[path]
 
-    def number(self, value: ScriptValue, place: bool = False) -> ScriptValue:
-        """A whole number out of a tensor of one, behind the step that makes it."""
-        node = self.node("aten::Int", [value], [INT], place, schema=operators("aten::Int")[0])
+    def number(self, value: ScriptValue, step: str = "Int", place: bool = False) -> ScriptValue:
+        """A number out of a tensor of one, behind the step that makes it."""
+        kind, schema = (INT if step == "Int" else SCALAR), operators(f"aten::{step}")[0]
+        node = self.node(f"aten::{step}", [value], [kind], place, schema=schema)
         block = self.graph.block
         if block.after(value.node) is not node:
             node.place_after(value.node)

@@ -11,7 +11,7 @@ from .folding import folded
 from .graph import Block, Graph, Node, NotLowered, ScriptValue
 from .graph_text import GraphText
 from .inlining import inlined
-from .kinds import ScriptType
+from .kinds import TENSOR, ScriptType
 from .python_text import PythonText
 from .unit import LoweredFunction
 
@@ -303,3 +303,13 @@ def folded_graph_of(function: LoweredFunction, module: Module) -> GraphView:
 def inlined_graph_of(function: LoweredFunction) -> GraphView:
     """A function's graph, with those that it calls put in."""
     return GraphView(inlined(_graph(function)))
+
+
+def canonical_graph_of(function: LoweredFunction) -> GraphView:
+    """The inlined graph without what a trace saw of tensors, numbered from its start."""
+    graph = inlined(_graph(function))
+    nodes = [graph.block.entry, *(n for top in graph.block.nodes for n in (top, *top.walk()))]
+    for number, value in enumerate(v for n in nodes for v in n.outputs):
+        value.number = number
+        value.kind = TENSOR if value.kind.kind == "Tensor" else value.kind
+    return GraphView(graph)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
-import mindtorch
 from mindtorch._compat.torchscript.graph import NotLowered
 from mindtorch._compat.torchscript.unit import ClassType, LoweredFunction
 from mindtorch._tensor.tensor import Tensor
@@ -20,7 +18,7 @@ from .decisions import Decisions, call
 from .recording import TraceRecorder
 from .replay import Trace, frozen, of_trace
 from .state import deprecated
-from .tracing_checks import check_again, check_result, copied, kind_of_result
+from .tracing_checks import Inputs, TraceCheck, check_result, copied, kind_of_result
 
 
 class TracedModule(ScriptModule):
@@ -54,13 +52,20 @@ def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
     return names + [f"argument_{i + 1}" for i in range(len(names), count)]
 
 
+def _inputs(example: object) -> tuple[Any, ...]:
+    """Arguments as a tuple; one tensor or dict is the only one."""
+    if isinstance(example, Tensor | dict):
+        return (example,)
+    arguments: Any = example
+    return tuple(arguments)
+
+
 def _traced_once(
-    function: Callable[..., Any], example: object, kwargs: Mapping[str, object],
-    strict: bool = True, recorder: TraceRecorder | None = None,
+    function: Callable[..., Any], inputs: Inputs, strict: bool, recorder: TraceRecorder
 ) -> tuple[Decisions, object]:  # fmt: skip
-    args = example if isinstance(example, tuple) else (example,)
-    labels = _argument_names(function, len(args)) if recorder else ()
-    leaves = tree_flatten((args, kwargs))[0]
+    args, kwargs = inputs
+    labels = _argument_names(function, len(args))
+    leaves = tree_flatten(inputs)[0]
     if not all(isinstance(leaf, Tensor | int | float | bool | None) for leaf in leaves):
         names = ", ".join(type(leaf).__name__ for leaf in leaves)
         raise RuntimeError(
@@ -68,8 +73,8 @@ def _traced_once(
             " Dicts, and Tuples of Tensors can be traced"
         )
     decisions = Decisions()
-    with state.tracing(), recorder.watching() if recorder else nullcontext():
-        result = call(function, decisions, args, dict(kwargs), recorder, labels)
+    with state.tracing(), recorder.watching():
+        result = call(function, decisions, args, kwargs, recorder, labels)
     check_result(result, strict)
     return decisions, result
 
@@ -77,32 +82,38 @@ def _traced_once(
 def trace(
     func: Callable[..., Any], example_inputs: object = None, optimize: object = None,
     check_trace: bool = True, check_inputs: Sequence[Any] | None = None,
-    *_: object, strict: bool = True, example_kwarg_inputs: dict[str, object] | None = None,
-    **__: object,
+    check_tolerance: float = 1e-5, *_: object, strict: bool = True,
+    example_kwarg_inputs: dict[str, object] | None = None, **__: object,
 ) -> object:  # fmt: skip
     """`func` as it computes for these inputs: what it read of tensors stays. Deprecated in torch.
 
-    TracerWarning where it reads; RuntimeError for inputs and results that are no tensors.
+    TracerWarning where it reads, or computes otherwise again; RuntimeError for inputs and results
+    that are no tensors.
     """
     deprecated("trace")
-    if hasattr(func, "forward"):
-        deprecated("trace_method")
     kwargs = example_kwarg_inputs or {}
-    example = () if example_inputs is None and kwargs else example_inputs
-    target: Any = frozen(func) if isinstance(func, Module) else func
-    again, before = (copied(example), copied(kwargs)), mindtorch.get_rng_state()
-    recorder = TraceRecorder(target if isinstance(target, Module) else None)
-    decisions, result = _traced_once(target, example, kwargs, strict, recorder)
-    if check_trace:  # torch traces again, and warns again
-        deprecated("trace_method" if hasattr(func, "forward") else "trace")
-        inputs = [(i, {}) for i in check_inputs] if check_inputs is not None else [again]
-        check_again(
-            lambda a, k: _traced_once(target, a, k, strict), decisions, result, func, before, inputs
-        )
-    if not isinstance(func, Module):
-        return ScriptFunction(func, decisions, lowered=_finish(recorder, func.__name__, {}))
-    trace = Trace(decisions, kind_of_result(result))
-    return _traced_module(func, target, {"forward": trace}, {"forward": recorder})
+    example = () if example_inputs is None and kwargs else _inputs(example_inputs)
+    others: list[Inputs] = [(_inputs(i), {}) for i in check_inputs or ()]
+    if isinstance(func, Module):
+        deprecated("trace_method")
+        return _traced_methods(func, {"forward": (example, kwargs)}, check_trace, others, strict,
+                               check_tolerance)  # fmt: skip
+    name = getattr(func, "__name__", type(func).__name__)
+
+    def traced(inputs: Inputs) -> tuple[ScriptFunction, Decisions, LoweredFunction | NotLowered]:
+        recorder = TraceRecorder(None)
+        decisions, _ = _traced_once(func, inputs, strict, recorder)
+        lowered = _finish(recorder, name, {})
+        return ScriptFunction(func, decisions, lowered), decisions, lowered
+
+    before = copied((example, kwargs))
+    function, decisions, lowered = traced((example, kwargs))
+    if check_trace:
+        deprecated("trace")
+        check = TraceCheck(function, func, lowered, traced, decisions, check_tolerance)
+        for inputs in others or [before]:
+            check.check(inputs)
+    return function
 
 
 def _finish(
@@ -114,34 +125,60 @@ def _finish(
         return error
 
 
-def _traced_module(
-    original: Module, target: Module, traces: dict[str, Trace], recorders: dict[str, TraceRecorder]
-) -> ScriptModule:
+def _traced_methods(
+    module: Module, examples: Mapping[str, Inputs], checked: bool, others: list[Inputs],
+    strict: bool, tolerance: float,
+) -> ScriptModule:  # fmt: skip
     """The module of some traced methods; those in it know their methods too."""
-    classes: dict[tuple[str, ...], ClassType] = {}
-    lowered = {name: _finish(r, name, classes) for name, r in recorders.items()}
-    module = wrapped(original, TopLevelTracedModule, TracedModule, traced=traces)
-    module.__dict__.update(_frozen=target)
-    for name, inner in module.named_modules():
-        path = tuple(name.split(".")) if name else ()
-        inner.__dict__["_lowered_methods"] = classes[path].compiled if path in classes else {}
-    module.__dict__["_lowered_methods"] = lowered
-    return module
+    target = frozen(module)
+
+    def function_of(owner: Any, name: str) -> Callable[..., Any]:
+        function: Callable[..., Any] = owner if name == "forward" else getattr(owner, name)
+        return function
+
+    def traced(examples: Mapping[str, Inputs]) -> tuple[Any, dict[str, Decisions], dict[str, Any]]:
+        traces, recorders = {}, {}
+        for name, inputs in examples.items():
+            recorder = recorders[name] = TraceRecorder(target)
+            read, result = _traced_once(function_of(target, name), inputs, strict, recorder)
+            traces[name] = Trace(read, kind_of_result(result))
+        classes: dict[tuple[str, ...], ClassType] = {}
+        lowered = {name: _finish(r, name, classes) for name, r in recorders.items()}
+        copy = wrapped(module, TopLevelTracedModule, TracedModule, traced=traces)
+        copy.__dict__.update(_frozen=target)
+        for name, inner in copy.named_modules():
+            path = tuple(name.split(".")) if name else ()
+            inner.__dict__["_lowered_methods"] = classes[path].compiled if path in classes else {}
+        copy.__dict__["_lowered_methods"] = lowered
+        return copy, {name: t.decisions for name, t in traces.items()}, lowered
+
+    before = copied(dict(examples))
+    result, decisions, lowered = traced(examples)
+    if not checked:
+        return cast(ScriptModule, result)
+    deprecated("trace_method")
+    for name in examples:
+
+        def again(inputs: Inputs, name: str = name) -> tuple[Any, Decisions, Any]:
+            copy, read, graphs = traced({name: inputs})
+            return function_of(copy, name), read[name], graphs[name]
+
+        check = TraceCheck(function_of(result, name), function_of(module, name), lowered[name],
+                           again, decisions[name], tolerance)  # fmt: skip
+        for inputs in others or [before[name]]:
+            check.check(inputs)
+    return cast(ScriptModule, result)
 
 
 def trace_module(
     mod: Module, inputs: Mapping[str, object], optimize: object = None, check_trace: bool = True,
-    *_: object, strict: bool = True, example_inputs_is_kwarg: bool = False, **__: object,
+    check_inputs: Sequence[Any] | None = None, check_tolerance: float = 1e-5, *_: object,
+    strict: bool = True, example_inputs_is_kwarg: bool = False, **__: object,
 ) -> ScriptModule:  # fmt: skip
     """A module whose named methods compute as for these inputs. Deprecated in torch too."""
-    for _pass in range(1 + check_trace):  # torch traces again to compare
-        deprecated("trace_method")
-    target, traces, recorders = frozen(mod), {}, {}
+    deprecated("trace_method")
+    examples: dict[str, Inputs] = {}
     for name, example in inputs.items():
-        function = target if name == "forward" else getattr(target, name)
-        recorder = recorders[name] = TraceRecorder(target)
         named = example if example_inputs_is_kwarg and isinstance(example, dict) else {}
-        example = () if named else example
-        decisions, result = _traced_once(function, example, named, strict, recorder)
-        traces[name] = Trace(decisions, kind_of_result(result))
-    return _traced_module(mod, target, traces, recorders)
+        examples[name] = () if named else _inputs(example), named
+    return _traced_methods(mod, examples, check_trace, [], strict, check_tolerance)

@@ -128,6 +128,13 @@ class TracedInput(Tensor):
             return mode.size(self, dim)
         return tuple.__new__(Size, [mode.size(self, at) for at in range(self.dim())])
 
+    def numel(self) -> Any:
+        """How many numbers there are."""
+        mode = state.CURRENT.mode
+        if mode is None or not _asked_by_program():
+            return Tensor.numel(self)
+        return mode.size(self, None)
+
 
 for _name in ASKING_OPERATORS:
     type.__setattr__(TracedInput, _name, asking_operator(Tensor, _name))

@@ -65,6 +65,6 @@ def as_given(op: Op, raw: Sequence[Any]) -> Sequence[Any]:
         return raw
     values = [frame.f_locals.get(a.name) for a in op.schema.args]
     return [
-        g if isinstance(g, SizeNumber) and plain_numbers(g) == r else r
+        g if isinstance(g, SizeNumber) and plain_numbers(g) == plain_numbers(r) else r
         for g, r in zip(values, raw, strict=True)
     ]

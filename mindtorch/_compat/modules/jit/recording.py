@@ -91,7 +91,7 @@ class TraceRecorder:
     def watching(self) -> Iterator[None]:
         """Inside, calls of the modules in the traced one are calls in the graph."""
         every = () if self.module is None else self.module.named_modules()
-        inner = [(tuple(n.split(".")), m) for n, m in every if n]
+        inner = [(tuple(n.split(".")) if n else (), m) for n, m in every]
         for path, each in inner:
             each.__dict__["forward"] = self._entered(path, each, each.forward)
         try:
@@ -103,8 +103,9 @@ class TraceRecorder:
     def _entered(self, path: Path, module: Module, forward: Any) -> Callable[..., Any]:
         def enter(*args: object, **kwargs: object) -> object:
             trace, before = self.trace, self.trace.current
-            trace.current = ModuleCall(path, before, class_name(module))
-            trace.calls = True
+            if path:
+                trace.current = ModuleCall(path, before, class_name(module))
+                trace.calls = True
             try:
                 return self._layer(module, forward, args, kwargs)
             finally:
@@ -273,7 +274,8 @@ class TraceRecorder:
             members = [self._argument(inner, v, names) for v in many]
             return self.trace.listed(members, kind.args[0])
         if isinstance(value, SizeNumber) and id(value) in self.values:
-            return self.trace.number(self.value_of(value, names.get(id(value), "")))
+            step = "ScalarImplicit" if kind.kind == "Scalar" else "Int"
+            return self.trace.number(self.value_of(value, names.get(id(value), "")), step)
         return self._constant(kind, plain_numbers(value))
 
     def _constant(self, kind: ScriptType, value: Any) -> ScriptValue:
@@ -300,14 +302,17 @@ class TraceRecorder:
         tensor = self.wrapped[key]
         return self.trace.constant(tensor, traced_type(tensor))
 
-    def size(self, tensor: Tensor, dim: int, frame: FrameType, name: str = "") -> SizeNumber:
-        """One size, as a number that a value of the graph stands for."""
+    def size(
+        self, tensor: Tensor, dim: int | None, frame: FrameType, name: str = ""
+    ) -> SizeNumber:  # fmt: skip
+        """One size, or how many numbers there are, as a number that a value stands for."""
         self.trace.place = (frame.f_code.co_filename, frame.f_lineno, 0)
-        known = self.value_of(tensor, name or name_in(frame, tensor))
-        inputs = [known, self.trace.constant(dim)]
-        schema = next(s for s in operators("aten::size") if s.overload == "int")
-        step = self.trace.node("aten::size", inputs, [INT], schema=schema).output
-        number = SizeNumber.of(int(Tensor.size(tensor, dim)))
+        inputs = [self.value_of(tensor, name or name_in(frame, tensor))]
+        kind, overload = ("aten::numel", "") if dim is None else ("aten::size", "int")
+        inputs += [] if dim is None else [self.trace.constant(dim)]
+        schema = next(s for s in operators(kind) if s.overload == overload)
+        step = self.trace.node(kind, inputs, [INT], schema=schema).output
+        number: SizeNumber = SizeNumber.of(size_of(tensor, dim))
         self.note(number, self._tensor_of(step))
         return number
 
@@ -343,6 +348,11 @@ class TraceRecorder:
         node = self.trace.node("prim::CallFunction", [target, *inputs], lowered.schema.returns)
         if isinstance(result, Tensor):
             self.note(result, node.output)
+
+
+def size_of(tensor: Tensor, dim: int | None) -> int:
+    """A size of a tensor, or how many numbers there are."""
+    return int(Tensor.numel(tensor) if dim is None else Tensor.size(tensor, dim))
 
 
 def class_name(module: Module) -> str:

@@ -10,7 +10,7 @@ import mindtorch
 from mindtorch._compat.torchscript.schemas import MISSING
 from mindtorch._compat.torchscript.traced_graph import declaration_of
 from mindtorch._tensor.tensor import Tensor
-from mindtorch.ops.aten_overloads import Call, call_of_function
+from mindtorch.ops.aten_overloads import Call
 from mindtorch.ops.namespaces import namespace
 from mindtorch.ops.spec import Op, aten
 
@@ -26,14 +26,9 @@ _BY_CUDNN = {
 }  # fmt: skip
 
 
-def spelled(op: Op, call: Call | None, raw: Sequence[Any]) -> Call:
+def spelled(op: Op, call: Call | None) -> Call:
     """A row's call as traces have it; NotImplementedError where torch has no such operator."""
     name = op.base_name
-    if name == "_to_copy":
-        source, *places = raw[:3]
-        named = zip(("dtype", "device"), places, (source.dtype, source.device), strict=True)
-        changes = {key: value for key, value, now in named if value not in (None, now)}
-        call = call_of_function("to", (source,), changes)
     if call is None:
         raise NotImplementedError(f"{op.name} is no operator")
     if name in _CONVOLUTIONS:
@@ -81,7 +76,8 @@ def indexed(tensor: Tensor, items: Sequence[Any], *value: Any) -> Tensor | None:
         elif item is Ellipsis:
             dim += whole.dim() - count
         elif isinstance(item, slice):
-            start, stop = item.start or 0, sys.maxsize if item.stop is None else item.stop
+            start = 0 if item.start is None else item.start
+            stop = sys.maxsize if item.stop is None else item.stop
             step = 1 if item.step is None else item.step
             tensor, dim = aten.slice(tensor, dim, start, stop, step), dim + 1
         elif isinstance(item, Tensor):

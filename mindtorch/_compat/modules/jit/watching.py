@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import BuiltinFunctionType
 from typing import Any, TypeVar
 
 import mindtorch
@@ -13,8 +14,8 @@ from mindtorch._dispatch.builtins import LAYERS
 from mindtorch._dispatch.overrides import TorchFunctionMode, _is_python, alone
 from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.tensor import Tensor
-from mindtorch.fx.aten_calls import aten_call_of_function, aten_call_of_row
-from mindtorch.fx.casts import CASTS
+from mindtorch.fx.aten_calls import aten_call_of_function, aten_call_of_row, body_of
+from mindtorch.fx.casts import call_of_cast, cast_of
 from mindtorch.fx.fake import outside
 from mindtorch.ops.aten_overloads import Call, call_of_function
 from mindtorch.ops.spec import Op
@@ -22,7 +23,7 @@ from mindtorch.utils._pytree import tree_map
 
 from . import state
 from .frames import as_given, caller, names_in, parameters
-from .recording import TraceRecorder
+from .recording import TraceRecorder, size_of
 from .sizes import SizeNumber, TracerWarning, plain_numbers
 from .traced_calls import indexed, is_place, spelled
 
@@ -65,10 +66,10 @@ class TraceMode(TorchFunctionMode):
         """Note the result."""
         self.tell(lambda recorder: setattr(recorder, "returned", recorder.result(result)))
 
-    def size(self, tensor: Tensor, dim: int) -> Any:
-        """A size that the program reads."""
+    def size(self, tensor: Tensor, dim: int | None) -> Any:
+        """A size that the program reads, or how many numbers there are."""
         noted = self.tell(lambda recorder: recorder.size(tensor, dim, caller()))
-        return SizeNumber.of(int(Tensor.size(tensor, dim))) if noted is None else noted
+        return SizeNumber.of(size_of(tensor, dim)) if noted is None else noted
 
     def adopted(self, result: Any) -> Any:
         """A call's result, whose tensors are of the class that traces watch."""
@@ -95,7 +96,7 @@ class TraceMode(TorchFunctionMode):
         """A row's call."""
         raw = as_given(op, raw)
         call, run, args, kwargs = aten_call_of_row(op, form, raw)
-        if call is None and op.body is not None:
+        if call is None and body_of(op) is not None:
             return self._followed(op, raw)
         result = self.adopted(self._run(run, args, kwargs))
         self.tell(lambda recorder: self._record(recorder, op, call, raw, result))
@@ -106,10 +107,9 @@ class TraceMode(TorchFunctionMode):
         before = self.names
         if self.recorder is not None and "nn" in op.places and _is_python(op):
             self.names = parameters(op, raw)
-        body: Any = op.body
         try:
             with self.inside():
-                return body(*raw)
+                return body_of(op)(*raw)
         finally:
             self.names = before
 
@@ -120,7 +120,7 @@ class TraceMode(TorchFunctionMode):
         names = self.names or names_in(frame)
         if "nn" in op.places and _is_python(op) and op.base_name not in LAYERS:
             names = parameters(op, raw)
-        recorder.call(spelled(op, call, raw), result, frame, names)
+        recorder.call(spelled(op, call), result, frame, names)
 
     def whole(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """A call whose steps nobody sees."""
@@ -157,10 +157,8 @@ class TraceMode(TorchFunctionMode):
             warnings.warn(_CONSTANTS.format(name), TracerWarning, stacklevel=4)
         if name == "tensor":
             return self._constant(self._run(func, args, kwargs))
-        if name in CASTS and args and isinstance(args[0], Tensor):
-            func = Tensor.to
-            name, args, kwargs = "to", (args[0], getattr(mindtorch, CASTS[name])), {}
-        call = aten_call_of_function(func, args, kwargs)
+        cast = cast_of(name, args, kwargs)
+        call = call_of_cast(args[0], cast) if cast else aten_call_of_function(func, args, kwargs)
         if call is not None:
             result = self.adopted(self._run(func, args, kwargs))
             self._note(call, result)
@@ -171,6 +169,8 @@ class TraceMode(TorchFunctionMode):
                 with self.inside():
                     return indexed(args[0], items, *args[2:])
         inner = inspect.unwrap(func)
+        if isinstance(inner, BuiltinFunctionType):  # which asks again
+            return self._run(func, args, kwargs)
         with self.inside():
             return inner(*args, **kwargs)
 
