@@ -250,7 +250,6 @@ def _row(
         f"fft_{name}({params}) -> Tensor",
         body,
         samples=calls((sample,), (sample, size)),
-        oracle=lambda torch: getattr(torch.fft, name),
         tolerance="composite",
         out="spectrum",
         autocast="float32 on cpu",

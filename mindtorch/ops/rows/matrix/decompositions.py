@@ -239,7 +239,6 @@ op(
     grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))},
     samples=_matrices(),
     out="expected",
-    oracle=lambda torch: torch.linalg.inv,
 )
 
 
@@ -277,7 +276,6 @@ op(
     unsupported={"half": "lu_cpu"},
     samples=_matrices(),
     out="expected",
-    oracle=lambda torch: torch.linalg.det,
 )
 
 
@@ -315,7 +313,6 @@ op(
     aclnn=call("aclnnSlogdet"),
     grad={"A": _slogdet_grad},
     samples=_matrices(),
-    oracle=lambda torch: torch.linalg.slogdet,
 )
 
 

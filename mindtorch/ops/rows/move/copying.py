@@ -74,7 +74,6 @@ op(
     inplace=True,
     casts_inplace=True,
     samples=calls((Arg((2, 3)), Arg((3,))), (Arg((2, 3)), Arg((2, 3), "int64"))),
-    oracle=lambda torch: torch.ops.aten.copy,
 )
 
 

@@ -474,7 +474,6 @@ op(
     grad={"input": _by_input, "weight": _by_weight, "bias": _by_bias},
     unsupported={"bool": kernel("slow_conv2d_cpu", unless=bias_differs)},
     samples=_samples,
-    oracle=lambda torch: torch.convolution,
     tolerance="composite",
     cost=convolution,
     surface="function",

@@ -63,7 +63,6 @@ op(
         Sample((Arg((4, 3), d), Arg((2, 2), "int64", values=((0, 3), (1, 3)))))
         for d in ("float32", "float64", "float16", "bfloat16")
     ],
-    oracle=lambda torch: torch.embedding,
     tolerance="exact",
     cost=lookup,
     surface="function",
@@ -141,7 +140,6 @@ op(
         Sample((Arg((3, 2), "float64"), Arg((3,), "int64", values=(0, 2, 2)), 4, padding, scale))
         for padding, scale in ((-1, False), (2, False))
     ],
-    oracle=lambda torch: torch.ops.aten.embedding_dense_backward,
     tolerance="accumulated",
     rule="stored",
 )

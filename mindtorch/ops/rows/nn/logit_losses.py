@@ -211,7 +211,6 @@ op(
     },
     unsupported={"bool whole complex": "sigmoid_cpu"},
     samples=lambda: _samples((1,)),
-    oracle=None,
     tolerance="composite",
     rule="activation_backward",
     surface="none",

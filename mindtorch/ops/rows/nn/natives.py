@@ -136,7 +136,6 @@ composite(
         (Arg((1, 1, 2, 2)), Arg((1, 1, 4, 4), grad=False), (2, 2), (2, 2), (0, 0), (1, 1), False,
          Arg((1, 1, 2, 2), "int64", values=[[[[0, 3], [8, 15]]]]))
     ),
-    oracle=lambda torch: torch.ops.aten.max_pool2d_with_indices_backward,
     fixed_shape=True,
     tolerance="exact",
     surface="function",
@@ -146,7 +145,6 @@ composite(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
     lambda grad_output, mask, scale: grad_output * (mask * scale).to(grad_output.dtype),
     samples=calls((Arg((3, 4)), Arg((3, 4), "bool"), 2.0)),
-    oracle=lambda torch: torch.ops.aten.native_dropout_backward,
     tolerance="rounded",
     surface="function",
 )
@@ -158,7 +156,6 @@ composite(
     samples=calls(
         (Arg((3, 4)), 1), (Arg((2, 2), values=[[0.0, 1.0], [-float("inf")] * 2], grad=False), 1)
     ),
-    oracle=lambda torch: torch.ops.aten._safe_softmax,
     tolerance="accumulated",
 )
 def safe_softmax(self: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:

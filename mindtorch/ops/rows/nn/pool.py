@@ -352,7 +352,6 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
                 None,
             )
         ),
-        oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d_backward"),
         fixed_shape=True,
     )
 

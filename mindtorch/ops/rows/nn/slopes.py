@@ -73,7 +73,6 @@ def slope_row(
         lower=lower,
         grad={"grad_output": lambda grad, self: getattr(aten, row)(grad, self), "self": curved},
         samples=slope_samples(),
-        oracle=lambda torch: getattr(torch.ops.aten, row),
     )  # fmt: skip
 
 

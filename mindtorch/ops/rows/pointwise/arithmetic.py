@@ -37,10 +37,7 @@ op(
     infer=pointwise(alpha=2),
     cpu=_add,
     cpu_plain=np.add,
-    aclnn=(
-        call("aclnnAdds", when=scalar("other")),
-        call("aclnnAdd"),
-    ),
+    aclnn=(call("aclnnAdds", when=scalar("other")), call("aclnnAdd")),
     grad={
         "self": lambda grad: grad,
         "other": lambda grad, alpha: times(grad, alpha),
@@ -82,10 +79,7 @@ op(
     infer=_Subtraction(alpha=2),
     cpu=_sub,
     cpu_plain=np.subtract,
-    aclnn=(
-        call("aclnnSubs", when=scalar("other")),
-        call("aclnnSub"),
-    ),
+    aclnn=(call("aclnnSubs", when=scalar("other")), call("aclnnSub")),
     grad={
         "self": lambda grad: grad,
         "other": lambda grad, alpha: times(-grad, alpha),
@@ -102,10 +96,7 @@ op(
     summary="Product of the elements.",
     infer=pointwise(),
     cpu=np.multiply,
-    aclnn=(
-        call("aclnnMuls", when=scalar("other")),
-        call("aclnnMul"),
-    ),
+    aclnn=(call("aclnnMuls", when=scalar("other")), call("aclnnMul")),
     grad={
         "self": lambda grad, other: grad * aten.conj_of(other),
         "other": lambda grad, self: grad * aten.conj_of(self),
@@ -122,10 +113,7 @@ op(
     summary="Quotient `self / other`; `rounding_mode` rounds it.",
     infer=pointwise("float"),
     cpu=np.true_divide,
-    aclnn=(
-        call("aclnnDivs", when=scalar("other")),
-        call("aclnnDiv"),
-    ),
+    aclnn=(call("aclnnDivs", when=scalar("other")), call("aclnnDiv")),
     grad={
         "self": lambda grad, other: grad / aten.conj_of(other),
         "other": lambda grad, self, other: -grad * aten.conj_of(self / other / other),

@@ -93,10 +93,7 @@ op(
     summary="`self` to the power `exponent`.",
     infer=pointwise(),
     cpu=_pow,
-    aclnn=(
-        call("aclnnPowTensorScalar", when=scalar("exponent")),
-        call("aclnnPowTensorTensor"),
-    ),
+    aclnn=(call("aclnnPowTensorScalar", when=scalar("exponent")), call("aclnnPowTensorTensor")),
     refuses=_no_fractions,
     grad={"self": _pow_grad_self, "exponent": _pow_grad_exponent},
     # To the power of True or False torch copies or fills.
@@ -246,10 +243,7 @@ op(
     summary="Remainder with the sign of the dividend.",
     infer=pointwise(only=("fmod_cpu", REAL_NUMBERS)),
     cpu=_fmod,
-    aclnn=(
-        call("aclnnFmodScalar", when=scalar("other")),
-        call("aclnnFmodTensor"),
-    ),
+    aclnn=(call("aclnnFmodScalar", when=scalar("other")), call("aclnnFmodTensor")),
     grad={
         "self": lambda grad: grad,
         "other": lambda grad, self, other: _whole_quotient_grad(grad, self, other, "trunc"),
@@ -265,10 +259,7 @@ op(
     infer=pointwise(),
     cpu=_floor_divide,
     unsupported={"bool complex": "div_floor_cpu"},
-    aclnn=(
-        call("aclnnFloorDivides", when=scalar("other")),
-        call("aclnnFloorDivide"),
-    ),
+    aclnn=(call("aclnnFloorDivides", when=scalar("other")), call("aclnnFloorDivide")),
     refuses=_refuse_zero,
     bounds=_above_zero,
     samples=_quotient_samples,
@@ -537,7 +528,7 @@ op(
     cpu=_xlogy,
     aclnn=(
         call("aclnnXLogYScalarOther", when=scalar("other").and_where(below_double())),
-        call("aclnnXLogYTensor", when=below_double()),
+        call("aclnnXLogYTensor", when=below_double())
     ),
     lower=_times_logarithm,
     grad={
@@ -576,7 +567,6 @@ composite(
         (Arg((2, 3)), 2.0),
         Sample((Arg((2,), "int64"), 3), {"alpha": 2}),
     ),
-    oracle=lambda torch: torch.rsub,
     tolerance="rounded",
     rule="sum",
 )

@@ -110,7 +110,6 @@ op(
         (Arg((3, 4)), Arg((3, 4), low=0.1, high=0.9)),
         (Arg((3,), "float64"), Arg((3,), "float64", 0.2, 0.8), 0.1),
     ),
-    oracle=lambda torch: torch.ops.aten.logit_backward,
     tolerance="composite",
     rule="activation_backward",
 )  # fmt: skip

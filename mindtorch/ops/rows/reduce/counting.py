@@ -475,7 +475,6 @@ def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
             {"right": True},
         ),
     ),
-    oracle=lambda torch: torch.searchsorted,
     out="places",
     surface="function",
 )
@@ -605,7 +604,6 @@ op(
     " -> Tensor",
     unsupported={"bool complex": "searchsorted_out_cpu"},
     samples=calls((Arg((2, 3), grad=False), Arg((3,), values=(-1, 0, 1), grad=False))),
-    oracle=lambda torch: torch.bucketize,
     out="places",
     surface="function",
 )

@@ -113,7 +113,6 @@ def _ranked(rank: int, what: str) -> None:
         body,
         variadic=True,
         samples=calls(*((Arg(shape),) for shape in ((), (3,), (2, 3))), ([Arg(()), Arg((2,))],)),
-        oracle=lambda torch: getattr(torch, f"atleast_{rank}d"),
     )
 
 
@@ -214,7 +213,6 @@ composite(
         (Arg((8, 3), grad=False), 1.0, True),
         (Arg((3, 3, 3), grad=False), 2.0),
     ),
-    oracle=lambda torch: torch.Tensor.fill_diagonal_,
     layout_bound=True,
     surface="method",
 )

@@ -141,7 +141,6 @@ op(
         Sample((Arg((2, 3)),), {"dtype": "int32"}),
         Sample((Arg((2, 4), "int16"),), {"dtype": "int32"}),
     ),
-    oracle=lambda torch: torch.Tensor.view,
 )
 
 op(
@@ -150,7 +149,6 @@ op(
     grad={"self": lambda grad: grad},
     surface="none",
     samples=view_samples(((2, 3),), ((),)),
-    oracle=lambda torch: torch.ops.aten.alias,
 )
 
 
@@ -332,7 +330,6 @@ op(
     lower=_moved,
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
     samples=view_samples(((2, 3), (3, 2)), ((2, 3, 2), (4, 3))),
-    oracle=lambda torch: torch.ops.aten._reshape_copy,
 )
 
 
