@@ -58,8 +58,8 @@ def _second_phases(functions: Rows, params: tuple[str, ...]) -> dict[str, list[s
 def pack(stored: Mapping[str, Any]) -> Catalog:
     """A catalog, or what differs from one, as its file has it: `unpack` is the inverse.
 
-    Headers stand under their group and library. A typedef that is the struct of its name is left
-    out, and a struct without one has "".
+    Headers stand under their group and library, functions that are declared alike on one line. A
+    typedef that is the struct of its name is left out, and a struct without one has "".
     """
     packed: Catalog = {"format": FORMAT, **stored}
     if "headers" in stored:
@@ -67,6 +67,11 @@ def pack(stored: Mapping[str, Any]) -> Catalog:
         for header, place in stored["headers"].items():
             packed["headers"].setdefault("|".join(place), []).append(header)
         packed["headers"] = {place: " ".join(names) for place, names in packed["headers"].items()}
+    if "functions" in stored:
+        alike: dict[str, tuple[list[str], list[str]]] = {}
+        for name, row in stored["functions"].items():
+            alike.setdefault(str(row), (row, []))[1].append(name)
+        packed["functions"] = {" ".join(names): row for row, names in alike.values()}
     typedefs, implied = stored.get("typedefs", {}), _own_types(stored)
     changed = {name: typedefs.get(name, "") for name in implied.keys() | typedefs.keys()}
     packed["typedefs"] = {n: changed[n] for n in sorted(changed) if changed[n] != implied.get(n)}
@@ -81,8 +86,11 @@ def unpack(packed: Mapping[str, Any]) -> Catalog:
     if packed["format"] == 1:
         return stored
     if "headers" in packed:
-        rows = [(n, place) for place, names in packed["headers"].items() for n in names.split()]
-        stored["headers"] = {name: place.split("|", 1) for name, place in sorted(rows)}
+        places = [(n, place) for place, names in packed["headers"].items() for n in names.split()]
+        stored["headers"] = {name: place.split("|", 1) for name, place in sorted(places)}
+    if "functions" in packed:
+        rows = packed["functions"].items()
+        stored["functions"] = {name: row for names, row in rows for name in names.split()}
     typedefs = {**_own_types(packed), **packed.get("typedefs", {})}
     if typedefs:
         stored["typedefs"] = {name: typedefs[name] for name in sorted(typedefs) if typedefs[name]}

@@ -111,7 +111,7 @@ class Api:
     # `inplace`), "linalg", "fft", "special" (torch.linalg.name, for rows called linalg_name).
     # "auto": by the name's beginning linalg, fft or special; "none" of names that begin with "_" or
     # end with "_backward"; "nn" of the folder nn. Of the others "both" where the first argument is
-    # `self`, else "function"; overloads: "none".
+    # `self`, else "function".
     surface: str = "auto"
     # What it computes, for `help`; default: the body's docstring, else what the schema says.
     summary: str = ""

@@ -178,8 +178,6 @@ class Op:
             return "none"
         if self.family == "nn":
             return "nn"
-        if "." in self.name:
-            return "none"
         takes_self = self.text.partition("(")[2].startswith(("Tensor self", "Tensor(a) self"))
         return "both" if takes_self else "function"
 

@@ -72,6 +72,10 @@ void attend(const Sequences& s, Heads& out, Statistics& statistics);
 struct SequenceGradients {
   Heads q, k, v, q_rope, k_rope;  // geometry of the inputs
   Floats shift, sink;
+  explicit SequenceGradients(const Sequences& s)  // zeros
+      : q(s.q), k(s.k), v(s.v), q_rope(s.q_rope), k_rope(s.k_rope) {
+    for (Heads* each : {&q, &k, &v, &q_rope, &k_rope}) std::fill(each->data.begin(), each->data.end(), 0);
+  }
 };
 void attend_back(const Sequences& s, const Heads& dout, const Statistics& statistics,
                  SequenceGradients& g);

@@ -203,7 +203,7 @@ op(
     ],
     oracle=lambda torch: torch.scatter,
     out="expected",
-    inplace=True, surface="both",
+    inplace=True, 
     apart=True,
 )  # fmt: skip
 op(
@@ -227,7 +227,6 @@ op(
     oracle=lambda torch: torch.scatter,
     out="expected",
     inplace=True,
-    surface="both",
     apart=True,
 )
 
@@ -267,7 +266,6 @@ composite(
     tolerance="accumulated",
     rule="products",
     out="expected",
-    surface="both",
     inplace=True,
 )
 composite(
@@ -278,7 +276,6 @@ composite(
     oracle=lambda torch: torch.scatter,
     tolerance="accumulated",
     out="expected",
-    surface="both",
     inplace=True,
 )
 
@@ -633,7 +630,6 @@ op(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
     samples=calls((Arg((3, 4)), 0, Arg((2,), "int64", values=(2, 0)), Arg(()))),
     oracle=lambda torch: torch.index_fill,
-    surface="both",
     inplace=True,
 )
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:

@@ -260,7 +260,6 @@ composite(
     ),
     oracle=lambda torch: torch.nonzero,
     out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
-    surface="both",
 )
 composite(
     "argwhere(Tensor self) -> Tensor",

@@ -327,7 +327,6 @@ composite(
         (Arg((3,)), Arg((3,), "int64", values=(0, 2, 1))),
     ),
     oracle=lambda torch: torch.repeat_interleave,
-    surface="both",
 )
 composite(
     "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
@@ -339,7 +338,6 @@ composite(
     unsupported={"bool short half real complex": "repeat_interleave_cpu"},
     samples=calls((Arg((3,), "int64", values=(2, 0, 1)),)),
     oracle=lambda torch: torch.repeat_interleave,
-    surface="function",
 )
 composite(
     "tile(Tensor self, int[] dims) -> Tensor",

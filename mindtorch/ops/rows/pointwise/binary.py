@@ -126,7 +126,6 @@ op(
     unsupported={
         "bool": replace(kernel("pow"), unless=lambda args: args[0].__class__ is not bool),
     },
-    surface="function",
     rule="power",
 )
 
@@ -331,7 +330,6 @@ op(
     ],
     tolerance="exact", rule="complex_quotient", number_first=True, exact_scalar=True,
     inplace=True,
-    surface="both",
 )  # fmt: skip
 
 

@@ -64,7 +64,6 @@ composite(
     oracle=lambda torch: torch.where,
     tolerance="exact",
     out="Expected out type to be {Want} but got {Got}",
-    surface="function",
 )
 
 
@@ -224,7 +223,6 @@ def _bound_row(
         tolerance="exact",
         rule="extremum",
         out="found",
-        surface="both",
         inplace=True,
     )
     composite(
@@ -280,7 +278,6 @@ composite(
     tolerance="exact",
     rule="extremum",
     out="found",
-    surface="both",
     inplace=True,
 )
 

@@ -453,7 +453,6 @@ op(
     unsupported={"bool complex": "median_out"},
     samples=calls((Arg((3, 5)), 1), (Arg((4, 3)), 0, True)),
     oracle=lambda torch: torch.median,
-    surface="both",
 )
 composite(
     "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",

@@ -83,7 +83,6 @@ op(
     unsupported={"bool complex": "median_out"},
     samples=calls((_HOLES, 1), (_HOLES, 0, True)),
     oracle=lambda torch: torch.nanmedian,
-    surface="both",
 )
 
 

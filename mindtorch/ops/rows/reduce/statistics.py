@@ -235,7 +235,6 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
         ],
         oracle=lambda torch: getattr(torch, name),
         rule="extremum",
-        surface="both",
     )
     composite(
         f"{name}.other(Tensor self, Tensor other) -> Tensor",
@@ -245,7 +244,6 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
         ),
         oracle=lambda torch: getattr(torch, name),
         rule="extremum",
-        surface="both",
     )
 
 
@@ -282,6 +280,7 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
 
     op(
         f"{name}.along(Tensor self, int dim, bool keepdim=False) -> Tensor",
+        surface="none",
         infer=infer,
         cpu=cpu,
         compute="raw",
@@ -562,7 +561,7 @@ op(
     ],
     oracle=lambda torch: torch.prod,
     tolerance="accumulated", rule="product", out="decides",
-    autocast="float32", surface="both",
+    autocast="float32", 
 )  # fmt: skip
 
 

@@ -172,7 +172,6 @@ for _overload, _argument, _body, _samples in (
         _body,
         samples=view_samples(*_samples),
         oracle=lambda torch: torch.tensor_split,
-        surface="both",
     )
 composite(
     "tensor_split.places(Tensor(a) self, Tensor tensor_indices_or_sections, int dim=0)"
@@ -182,7 +181,6 @@ composite(
         (Arg((7, 2)), Arg((2,), "int64", values=(2, 5))), (Arg((7,)), Arg((), "int64", values=3))
     ),
     oracle=lambda torch: lambda x, places, dim=0: torch.tensor_split(x, places.cpu(), dim),
-    surface="both",
 )
 
 

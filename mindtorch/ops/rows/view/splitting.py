@@ -64,7 +64,6 @@ op(
     infer=_split,
     grad={"self": lambda grads, dim: aten.cat(grads, dim)},
     samples=view_samples(((5, 3), 2), ((5, 4), 3, 1)),
-    surface="both",
 )
 
 
@@ -74,7 +73,6 @@ composite(
     summary="Views of parts of these sizes along `dim`.",
     samples=view_samples(((5, 3), (2, 3)), ((2, 4), (1, 1, 2), -1)),
     oracle=lambda torch: torch.split,
-    surface="both",
 )
 
 

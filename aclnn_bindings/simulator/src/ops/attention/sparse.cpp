@@ -31,11 +31,6 @@ void cut_lengths(Ints& rows, const Ints& given, bool packed) {
     rows[b] = std::min(rows[b], given[std::min(b, given.size() - 1)]);
   }
 }
-Heads shaped_like(const Heads& h, const Tensor& t) {
-  Heads g = h;
-  g.data.assign(static_cast<size_t>(t.numel()), 0);
-  return g;
-}
 // Where the ops have their arguments.
 struct SparsePlaces {
   int q, k, v, lengths_q, lengths_k, layout_q, layout_k, kv_heads, scale, mode;
@@ -230,13 +225,7 @@ void run_blocks_grad(Call& c) {
   Statistics stats = statistics_of(c, kBlocksGrad.at, s, 1);
   stats.top = floats(c.tensor(P::softmaxLse));  // log of the sum: the sum is one from there
   std::fill(stats.sum.begin(), stats.sum.end(), 1.0f);
-  SequenceGradients g = {shaped_like(s.q, c.tensor(P::query)),
-                         shaped_like(s.k, c.tensor(P::key)),
-                         shaped_like(s.v, c.tensor(P::value)),
-                         {},
-                         {},
-                         {},
-                         {}};
+  SequenceGradients g(s);
   attend_back(s, dout, stats, g);
   write(c.tensor(P::dq), g.q.data), write(c.tensor(P::dk), g.k.data),
       write(c.tensor(P::dv), g.v.data);
@@ -441,8 +430,6 @@ aclnnStatus check_listed_grad(Call& c) {
 }
 template <const Lists& l, int Dy, int Dq>
 aclError run_listed_grad(Call& c) {
-  using P = params::NsaSelectedAttentionGrad;
-
   Listed r;
   if (!read_listed(c, l, r))
     return c.trap(507015, "The lengths do not fit query, key, value and mask.");
@@ -452,17 +439,7 @@ aclError run_listed_grad(Call& c) {
   Statistics stats = listed_statistics(c, l, s);
   stats.top = regrouped(floats(c.tensor(l.top)), c, l, s, true),
   stats.sum = regrouped(floats(c.tensor(l.sum)), c, l, s, true);
-  SequenceGradients g = {shaped_like(s.q, c.tensor(P::query)),
-                         shaped_like(s.k, c.tensor(P::key)),
-                         shaped_like(s.v, c.tensor(P::value)),
-                         {},
-                         {},
-                         {},
-                         {}};
-  if (!s.q_rope.empty()) {
-    g.q_rope = shaped_like(s.q_rope, c.tensor(l.at.q_rope)),
-    g.k_rope = shaped_like(s.k_rope, c.tensor(l.at.k_rope));
-  }
+  SequenceGradients g(s);
   attend_back(s, dout, stats, g);
   write(c.tensor(Dq), g.q.data), write(c.tensor(Dq + 1), g.k.data),
       write(c.tensor(Dq + 2), g.v.data);

@@ -180,11 +180,6 @@ Sequences read_call(const Call& c, const Places& at) {
   read_drops(c, at, s);
   return s;
 }
-Heads like(const Heads& h, const Tensor& t) {
-  Heads g = h;
-  g.data.assign(static_cast<size_t>(t.numel()), 0);
-  return g;
-}
 // Statistics have eight equal elements a row; by default heads are outermost.
 Statistics statistics_of(const Call& c, const Places& at, const Sequences& s) {
   Statistics stats;
@@ -232,16 +227,7 @@ void run_grad(Call& c) {
   const int64_t dims[3] = {c.tensor(at.q).dims[0], s.heads, s.v.depth};
   place_heads(dims, 3, "TND", 0, 0, ints_at(c, at.ends_q), dout, rows);
   dout.data = floats(c.tensor(at.out));
-  SequenceGradients g = {like(s.q, c.tensor(at.q)),
-                         like(s.k, c.tensor(at.k)),
-                         like(s.v, c.tensor(at.v)),
-                         {},
-                         {},
-                         {},
-                         {}};
-  if (!s.q_rope.empty()) {
-    g.q_rope = like(s.q_rope, c.tensor(at.q_rope)), g.k_rope = like(s.k_rope, c.tensor(at.k_rope));
-  }
+  SequenceGradients g(s);
   if (!s.shift.empty() && tensor_at(c, at.dshift)) g.shift.resize(s.shift.data.size());
   g.sink.resize(s.sink.size());
   attend_back(s, dout, statistics_of(c, at, s), g);
