@@ -88,8 +88,9 @@ class TracedGraph:
     @property
     def scope(self) -> str:
         """The path of the module that is called, as a graph's text has it."""
-        path = self.current.path if self.current else ()
-        return ".".join(("__module", *path)) if path else ""
+        calls = self.current.chain() if self.current else []
+        paths = [".".join(("__module", *c.path)) for c in reversed(calls) if c.path]
+        return "/".join(paths)
 
     def constant(self, value: Any, kind: ScriptType | None = None) -> ScriptValue:
         """A constant."""
@@ -104,10 +105,12 @@ class TracedGraph:
     def attribute(self, path: Path) -> ScriptValue:
         """A tensor of the traced module."""
         if path not in self.attributes:
+            count = self.graph.count
             node = self.graph.create("prim::GetAttr", (), [TENSOR], name=path[-1], path=path)
             block = self.graph.block
             node.place_before(block.first)
             self.attributes[path] = node.output
+            self.graph.count = count  # torch has these before it begins
         return self.attributes[path]
 
     def number(self, value: ScriptValue, step: str = "Int", place: bool = False) -> ScriptValue:
@@ -156,6 +159,7 @@ class _Methods:
     def __init__(self, trace: TracedGraph, classes: dict[Path, ClassType]):
         self.trace, self.classes = trace, classes
         self.counts: dict[tuple[Path, str], int] = {}
+        self.added = 0  # values that torch adds where it makes methods, before their calls
 
     def class_at(self, call: ModuleCall) -> ClassType:
         """The type of a module, which is its own."""
@@ -214,6 +218,7 @@ class _Methods:
             return owners[path]
 
         def attribute(outer: ScriptValue, path: Path, kind: ScriptType) -> ScriptValue:
+            self.added += 1
             node = graph.create("prim::GetAttr", [outer], [kind], name=path[-1])
             if outer.node is graph.block.entry:
                 node.place_before(graph.block.first)
@@ -228,12 +233,16 @@ class _Methods:
                 env[value] = owner(value.node.attributes["path"], value.kind)
             return env[value]
 
+        called: list[ScriptValue] = []
         for step in part.steps:
             if isinstance(step, _Part):
-                self._call(step, results, graph, env, here, owner)
+                called += self._call(step, results, graph, env, here, owner)
                 continue
             copy = graph.copied(step, here).place_before(graph.block.exit)
             env.update(zip(step.outputs, copy.outputs, strict=True))
+            if call is self.trace.root:
+                for old, new in zip(step.outputs, copy.outputs, strict=True):
+                    new.number = old.number
         for value in results:
             graph.block.exit.add_input(here(value))
         kinds = [v.kind for v in graph.block.outputs]
@@ -241,6 +250,9 @@ class _Methods:
         if len(kinds) > 1:
             node = graph.insert("prim::TupleConstruct", list(graph.block.outputs), [returned])
             graph.block.replace_outputs([node.output])
+        last = self.trace.graph.count + self.added if call is self.trace.root else graph.count
+        for number, value in enumerate(called, last):
+            value.number = number
         schema = ScriptDeclaration(name, "", listed, [untraced(returned) if kinds else NONE])
         qualified = f"{known.qualified}.{name}" if known else name
         function = LoweredFunction(name, qualified, schema, graph)
@@ -256,11 +268,12 @@ class _Methods:
         self, part: _Part, results: Sequence[ScriptValue], graph: Graph,
         env: dict[ScriptValue, ScriptValue], here: Callable[[ScriptValue], ScriptValue],
         owner: Callable[[Path, ScriptType], ScriptValue],
-    ) -> None:  # fmt: skip
+    ) -> list[ScriptValue]:  # fmt: skip
         assert part.call is not None
         arguments, outputs = self.free(part), self.results_of(part, results)
         if not outputs and not part.nodes():
-            return
+            return []
+        self.added += 1 + len(outputs)
         known = self.class_at(part.call)
         count = self.counts.get((part.call.path, "forward"), 0)
         self.counts[part.call.path, "forward"] = count + 1
@@ -272,10 +285,12 @@ class _Methods:
         kinds: list[ScriptType] = [TENSOR for _ in outputs]
         whole = kinds if len(kinds) == 1 else [ScriptType("Tuple", kinds)] if kinds else [NONE]
         node = graph.insert("prim::CallMethod", [target, *passed], whole, name=name)
-        values = list(node.outputs)
+        values = every = list(node.outputs)
         if len(outputs) > 1:
             values = graph.insert("prim::TupleUnpack", values, kinds).outputs
+            every = every + values
         env.update(zip(outputs, values, strict=False))
+        return every
 
 
 def finished(

@@ -148,6 +148,13 @@ class TraceRecorder:
         self.arguments.append((name, self._input(entry.add_output(self.kind_of(value)), value)))
         self.arguments[-1][1].named(name)
 
+    def started(self) -> None:
+        """Number what follows as torch does, after the inputs and all members of the module."""
+        for module in self.module.modules() if self.module is not None else ():
+            tables = (module._parameters, module._buffers, module._modules)
+            members = [v for table in tables for v in table.values() if v is not None]
+            self.trace.graph.count += len(members) + 2  # `training` and a flag of hooks
+
     def _input(self, known: ScriptValue, value: Any) -> ScriptValue:
         if isinstance(value, Tensor):
             self.note(value, known)

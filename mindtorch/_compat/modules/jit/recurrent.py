@@ -11,10 +11,11 @@ import mindtorch
 from mindtorch._compat.torchscript.schemas import operators
 from mindtorch._compat.torchscript.traced_graph import declaration_of
 from mindtorch._tensor.tensor import Tensor
+from mindtorch.fx.fake import outside
 from mindtorch.nn.modules.module import Module
 from mindtorch.nn.modules.rnn import GRU, LSTM, RNN
 
-from .sizes import CONSTANT, SizeNumber, TracerWarning
+from .sizes import CONSTANT, SizeNumber, TracerWarning, plain_numbers
 
 
 @dataclass
@@ -77,7 +78,9 @@ class RecurrentStep:
         layers = module.num_layers * (1 + module.bidirectional)
         zeros_of = []
         for _ in range(count):
-            zeros = mindtorch.empty(0)
+            with outside():
+                shape = (layers, int(plain_numbers(batch)), module.hidden_size)
+                zeros = mindtorch.zeros(shape, dtype=self.input.dtype, device=self.input.device)
             values = {
                 "size": [layers, batch, module.hidden_size], "dtype": self.input.dtype,
                 "device": self.input.device, "pin_memory": False,

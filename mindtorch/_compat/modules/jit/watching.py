@@ -61,6 +61,7 @@ class TraceMode(TorchFunctionMode):
         """Note the arguments of the traced function by their names."""
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             self.tell(partial(TraceRecorder.input, name=name, value=value))
+        self.tell(TraceRecorder.started)
 
     def end(self, result: Any) -> None:
         """Note the result."""
