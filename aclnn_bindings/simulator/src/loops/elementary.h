@@ -132,24 +132,28 @@ ACL_INLINE double exp_one(double given) {
   return given > 709.782712893384 ? std::numeric_limits<double>::infinity() : u;
 }
 
-// The float nearest to exp(x), but for one in some ten thousand: torch's exp of whole tensors, MKL's,
-// is that in 99 of 100. (By 2^q P(r) in double, of a Taylor polynomial of degree 8 on |r| <= log(2) / 2.)
-ACL_INLINE float exp_nearest(float given) {
-  const float x = given < -105.0f ? -105.0f : (given > 101.0f ? 101.0f : given);
+// exp(x) = (1 + r slope) 2^q of |r| <= log(2) / 2, in double by N terms of Taylor's series.
+struct Nearby {
+  float q;
+  double r, slope;
+};
+template <int N>
+ACL_INLINE Nearby near_power_of_two(float x) {
+  constexpr double kTerms[] = {1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880};
   const float q = nearest(x * kLog2e);
   const double r = fused(static_cast<double>(q), -0.69314718055994530942, static_cast<double>(x));
-  double u = 1.0 / 40320;
-  u = fused(u, r, 1.0 / 5040);
-  u = fused(u, r, 1.0 / 720);
-  u = fused(u, r, 1.0 / 120);
-  u = fused(u, r, 1.0 / 24);
-  u = fused(u, r, 1.0 / 6);
-  u = fused(u, r, 0.5);
-  u = fused(u, r, 1.0);
-  u = fused(u, r, 1.0);
-  const float first = nearest(q * 0.5f);
-  const double scale = static_cast<double>(exp2_integral(first)) * static_cast<double>(exp2_integral(q - first));
-  const auto y = static_cast<float>(u * scale);
+  double slope = kTerms[N - 1];
+#pragma GCC unroll 16
+  for (int k = N - 2; k >= 0; --k) slope = fused(slope, r, kTerms[k]);
+  return {q, r, slope};
+}
+// The float nearest to exp(x), but for one in some ten thousand: torch's exp of whole tensors, MKL's,
+// is that in 99 of 100.
+ACL_INLINE float exp_nearest(float given) {
+  const Nearby e = near_power_of_two<8>(given < -105.0f ? -105.0f : (given > 101.0f ? 101.0f : given));
+  const float first = nearest(e.q * 0.5f);
+  const double scale = static_cast<double>(exp2_integral(first)) * static_cast<double>(exp2_integral(e.q - first));
+  const auto y = static_cast<float>(fused(e.slope, e.r, 1.0) * scale);
   return given > 89.0f ? std::numeric_limits<float>::infinity() : y;
 }
 ACL_INLINE double exp_nearest(double x) { return std::exp(x); }
@@ -288,19 +292,9 @@ ACL_INLINE double tanh_one(double x) { return std::tanh(x); }
 // The float nearest to tanh(x), but for one in some ten thousand, as torch's tanh of whole tensors: by
 // m / (m + 2) of m = exp(2|x|) - 1 in double.
 ACL_INLINE float tanh_nearest(float x) {
-  const float size = std::fabs(x), a = size > 10.0f ? 20.0f : size + size;
-  const float q = nearest(a * kLog2e);
-  const double r = fused(static_cast<double>(q), -0.69314718055994530942, static_cast<double>(a));
-  double u = 1.0 / 362880;
-  u = fused(u, r, 1.0 / 40320);
-  u = fused(u, r, 1.0 / 5040);
-  u = fused(u, r, 1.0 / 720);
-  u = fused(u, r, 1.0 / 120);
-  u = fused(u, r, 1.0 / 24);
-  u = fused(u, r, 1.0 / 6);
-  u = fused(u, r, 0.5);
-  u = fused(u, r, 1.0);
-  const double scale = static_cast<double>(exp2_integral(q)), m = fused(scale * r, u, scale - 1.0);
+  const float size = std::fabs(x);
+  const Nearby e = near_power_of_two<9>(size > 10.0f ? 20.0f : size + size);
+  const double scale = static_cast<double>(exp2_integral(e.q)), m = fused(scale * e.r, e.slope, scale - 1.0);
   return std::copysign(static_cast<float>(m / (m + 2.0)), x);
 }
 ACL_INLINE double tanh_nearest(double x) { return std::tanh(x); }

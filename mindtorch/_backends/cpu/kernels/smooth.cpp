@@ -154,8 +154,9 @@ template <Body NEAR, OfOne FAR>
 void each_angle_function(float* out, const float* a, const float* b, intptr_t n) {
   NEAR(out, a, b, n);
   for (intptr_t i = 0; i < n; ++i)
-    if (!(std::fabs(a[i]) < 1e6f)) out[i] = FAR(a[i]);
+    if (out[i] != out[i]) out[i] = FAR(a[i]);
 }
+void each_root(float* out, const float* a, const float*, intptr_t n) { square_roots(out, a, n); }
 float sin_far(float x) { return std::sin(x); }
 float cos_far(float x) { return std::cos(x); }
 void each_power(float* out, const float* a, const float* b, intptr_t n) {
@@ -221,6 +222,7 @@ extern const Universal SMOOTH[] = {
     RESTED("sinh", each_sinh, sinh_rest),
     RESTED("cosh", each_cosh, cosh_rest),
     UNARY("tanh", each_tanh),
+    UNARY("sqrt", each_root),
     UNARY("sin", (each_angle_function<near_sines, sin_far>)),
     UNARY("cos", (each_angle_function<near_cosines, cos_far>)),
     BINARY("power", each_power),

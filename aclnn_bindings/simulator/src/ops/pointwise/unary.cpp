@@ -43,6 +43,10 @@ struct Sign : Arith {  // of a complex number: the point of the unit circle in i
 ACL_FN(Square, Arith, (T x), x * x)
 ACL_FN(Reciprocal, Floating, (T x), T(1) / x)
 ACL_FN(Sqrt, Floating, (T x), std::sqrt(x))
+template <>
+void pointwise_body<Sqrt, float, 1>(int64_t n, float* out, const float* const* in) {
+  square_roots(out, in[0], n);
+}
 ACL_FN(Rsqrt, Floating, (T x), T(1) / std::sqrt(x))
 // A function of torch's vectors, of all elements.
 #define ACL_FN_EXACT(name, rough, one, other)                     \
@@ -70,13 +74,16 @@ ACL_INLINE c128 log_two(c128 x) { return std::log(x) / 0.693147180559945309417; 
 ACL_FN_EXACT(Log2, void, log2_one, log_two)
 ACL_FN_EXACT(Log10, void, log10_one, std::log10)
 ACL_FN(Log1p, Narrow<Log1p>, (T x), log1p_one(x))
-ACL_FN(Sin, Floating, (T x), std::sin(x))
-ACL_FN(Cos, Floating, (T x), std::cos(x))
+ACL_FN(SinNear, Floating, (T x), v_sin_near(x))
+ACL_FN(CosNear, Floating, (T x), v_cos_near(x))
 ACL_FN(TanNear, Floating, (T x), v_tan_near(x))
-struct QuickTan : Floating {
-  using Quick = TanNear;
+template <class Near>
+struct Quickly : Floating {
+  using Quick = Near;
 };
-ACL_FN(Tan, QuickTan, (T x), std::tan(x))
+ACL_FN(Sin, Quickly<SinNear>, (T x), std::sin(x))
+ACL_FN(Cos, Quickly<CosNear>, (T x), std::cos(x))
+ACL_FN(Tan, Quickly<TanNear>, (T x), std::tan(x))
 ACL_FN(Asin, Floating, (T x), v_asin(x))
 ACL_FN(Acos, Floating, (T x), v_acos(x))
 ACL_FN(Atan, Floating, (T x), std::atan(x))
