@@ -362,8 +362,8 @@ _TORCHS_BITS = 1 << 13  # elements from which numpy's functions count for more
 
 
 def _nearest(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
-    """Of float32, of few alone where numpy's take less time than torch's: with torch's last bit, which
-    numpy's often lack."""
+    """Of float32, with torch's last bit, which numpy's often lack: of few, where numpy's take less
+    time than torch's."""
     alike = all(a.dtype is float32 for a in (out, *args))
     fits = alike and (op.name in _AS_FAST or out.numel < _TORCHS_BITS)
     return universal(op.name) if fits else None
@@ -441,6 +441,21 @@ def _angle(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
     return universal("angle") if real else None
 
 
+def _polar(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
+    """Of float32, by the C library's functions as torch's."""
+    real, imaginary = universal("polar.real"), universal("polar.imag")
+    if out.dtype is not complex64 or real is None or imaginary is None:
+        return None
+
+    def run(abs: Array, angle: Array, *, out: Geometry) -> Array:
+        built = np.empty(out.shape, np.complex64)
+        real(abs, angle, built.real)
+        imaginary(abs, angle, built.imag)
+        return built
+
+    return run
+
+
 def _gates(name: str) -> Maker:
     return lambda op, args, out: universal(name) if out.dtype is float32 else None
 
@@ -483,6 +498,7 @@ _MAKERS: dict[str, Maker] = {
     "nll_loss_forward": _nll,
     "nanmedian.dim": _along("middle", True),
     "polygamma": _polygamma,
+    "polar": _polar,
     "pow": _power,
     "pow.Scalar": _power,
     "sort": _sorted,

@@ -187,9 +187,10 @@ ACL_INLINE float v_tan_near(float x) {
 ACL_INLINE float sine_near(float given, double half) {
   const double x = given, shifted = (x * 0.318309886183790671538 + half) + kNearestWhole;
   const double n = (shifted - kNearestWhole) - half;
-  const double r = (x - n * 3.141592653589793116) - n * 1.2246467991473532072e-16, square = r * r;
-  constexpr double kTerms[] = {-0.1666665955048099, 0.008333066247536944, -0.0001980960301205099, 2.6057808870398177e-06};
-  const float size = static_cast<float>(r + r * square * polynomial_of(kTerms, square));
+  const double r = (x - n * 3.141592653589793116) - n * 1.2246467991473532072e-16;
+  constexpr double kTerms[] = {1.0, -0.1666665955048099, 0.008333066247536944, -0.0001980960301205099,
+                               2.6057808870398177e-06};
+  const float size = static_cast<float>(r * polynomial_of(kTerms, r * r));
   const float turned = float_of(bits_of(size) ^ static_cast<uint32_t>(bits_of_double(shifted) << 31));
   return std::fabs(given) <= 10000.0f ? turned : std::numeric_limits<float>::quiet_NaN();
 }

@@ -193,6 +193,12 @@ float exp2_rest(float x) { return std::exp2(x); }
 float sinh_rest(float x) { return std::sinh(x); }
 float cosh_rest(float x) { return std::cosh(x); }
 
+void each_polar_real(float* out, const float* a, const float* b, intptr_t n) {
+  for (intptr_t i = 0; i < n; ++i) out[i] = a[i] * std::cos(b[i]);
+}
+void each_polar_imaginary(float* out, const float* a, const float* b, intptr_t n) {
+  for (intptr_t i = 0; i < n; ++i) out[i] = a[i] * std::sin(b[i]);
+}
 BODY(each_i0, bessel<0, false>(a[i]))
 BODY(each_i0e, bessel<0, true>(a[i]))
 BODY(each_i1, bessel<1, false>(a[i]))
@@ -227,6 +233,8 @@ extern const Universal SMOOTH[] = {
     UNARY("cos", (each_angle_function<near_cosines, cos_far>)),
     BINARY("power", each_power),
     {"power_of_number", nullptr, 2, 1, 1, {11, 12, 11}, {powers_of_number}},
+    BINARY("polar.real", each_polar_real),
+    BINARY("polar.imag", each_polar_imaginary),
     UNARY("special_i0", each_i0),
     UNARY("special_i0e", each_i0e),
     UNARY("special_i1", each_i1),

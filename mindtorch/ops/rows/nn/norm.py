@@ -62,8 +62,10 @@ def _layer_norm_rule(
     _refuse_mixed(input, weight, bias)
     lead = input.ndim - len(shape)
     rows = (*input.shape[:lead], *([1] * len(normalized_shape)))
-    # CANN's PyTorch adapter keeps statistics of halves in float32 (op-plugin, native_layer_norm).
-    whole = input.device.type == "npu" and input.dtype in HALVES
+    # Statistics of halves are float32 beside parameters of float32, and always by CANN's PyTorch
+    # adapter (op-plugin, native_layer_norm).
+    parameters = {p.dtype for p in (weight, bias) if p is not None}
+    whole = input.dtype in HALVES and (input.device.type == "npu" or dt.float32 in parameters)
     stat = input.fresh(rows, dt.float32 if whole else input.dtype)
     return input.fresh(), stat, stat
 
@@ -120,8 +122,9 @@ def _layer_norm_grad(
     if grad_out is not None and grad_mean is None and grad_rstd is None:
         mixed = weight is not None and weight.dtype is not input.dtype
         if mean.dtype not in WHOLE or mixed:
-            input, grad_out, weight, bias = _widened(input, grad_out, weight, bias)
-            _, mean, rstd = aten.native_layer_norm(input, normalized_shape, None, None, eps)
+            input, grad_out, weight, bias, mean, rstd = _widened(
+                input, grad_out, weight, bias, mean, rstd
+            )
         return aten._layer_norm_backward(
             grad_out, input, normalized_shape, mean, rstd, weight, bias, needs
         )

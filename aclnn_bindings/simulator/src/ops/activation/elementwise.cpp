@@ -3,6 +3,7 @@
 #include "loops/given.h"
 #include "loops/pointwise.h"
 #include "loops/elementary.h"
+#include "loops/gelu.h"
 
 namespace aclsim {
 
@@ -34,9 +35,7 @@ struct Sigmoid : Floating {
   }
 };
 ACL_FN(SigmoidGrad, Floating, (T g, T y), g * (T(1) - y) * y)
-ACL_FN(TanhRough, FloatingReal, (T x), v_tanh(x))
 struct Tanh : Floating {
-  using Rough = TanhRough;
   using Tail = Tanh;
   static constexpr bool wide = false;
   template <class T>
@@ -57,9 +56,23 @@ ACL_FN(SiluGrad, Widest<SiluGradEnd>, (T g, T x), silu_slope(g, x, sigmoid_one(x
 ACL_FN(Swish, FloatingReal, (T x, T beta), x / (T(1) + v_exp(-beta * x)))
 ACL_FN(SwishGrad, FloatingReal, (T g, T x, T beta),
        g * v_sigmoid(beta * x) * (T(1) + beta * x * (T(1) - v_sigmoid(beta * x))))
-ACL_FN(Gelu, FloatingReal, (T x), x * v_phi(x))
-ACL_FN(GeluGrad, FloatingReal, (T g, T x),
-       g * (v_phi(x) + x * lit<T>(0.39894228040143267794) * v_exp(lit<T>(-0.5) * x * x)))
+struct Gelu : Narrow<Gelu> {
+  static ACL_INLINE float f(float x) { return gelu_one(x); }
+  static ACL_INLINE double f(double x) { return x * v_phi(x); }
+};
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+template <>
+void pointwise_body<Gelu, float, 1>(int64_t n, float* out, const float* const* in) {
+  if (wide_vectors()) return gelus(out, in[0], n);
+  body_with_tail<Gelu, float, 1>(n, out, in, 0);
+}
+#endif
+struct GeluGrad : Narrow<GeluGrad> {
+  static ACL_INLINE float f(float g, float x) { return g * gelu_slope_one(x); }
+  static ACL_INLINE double f(double g, double x) {
+    return g * (v_phi(x) + x * 0.39894228040143267794 * v_exp(-0.5 * x * x));
+  }
+};
 template <class T>
 ACL_INLINE T gelu_inner(T x) {
   return lit<T>(0.79788456080286535588) * fused(lit<T>(0.044715), (x * x) * x, x);
@@ -164,33 +177,14 @@ template <class T>
 ACL_INLINE T mish_share(T x) {
   return tanh_one(log1p_common(exp_one(x > T(80) ? T(80) : x)));
 }
-template <class T>
-ACL_INLINE T mish_rough(T x) {  // ((1 + e)^2 - 1) / ((1 + e)^2 + 1) of e = exp(x)
-  const T e = v_exp(x > T(20) ? T(20) : x), n = e * (e + T(2));
-  return n / (n + T(2));
-}
-ACL_FN(MishRough, FloatingReal, (T x), x * mish_rough(x))
-struct Mish : Widest<MishEnd> {
-  using Rough = MishRough;
-  template <class T>
-  static ACL_INLINE T f(T x) {
-    return x * mish_share(x);
-  }
-};
+ACL_FN(Mish, Widest<MishEnd>, (T x), x * mish_share(x))
 template <class T>
 ACL_INLINE T mish_slope(T g, T x, T s, T t) {
   return g * fused(x * s, fused(-t, t, T(1)), t);
 }
 ACL_FN(MishGradEnd, FloatingReal, (T g, T x),
        mish_slope(g, x, T(1) / (T(1) + std::exp(-x)), std::tanh(std::log1p(std::exp(x)))))
-ACL_FN(MishGradRough, FloatingReal, (T g, T x), mish_slope(g, x, v_sigmoid(x), mish_rough(x)))
-struct MishGrad : Widest<MishGradEnd> {
-  using Rough = MishGradRough;
-  template <class T>
-  static ACL_INLINE T f(T g, T x) {
-    return mish_slope(g, x, sigmoid_one(x), mish_share(x));
-  }
-};
+ACL_FN(MishGrad, Widest<MishGradEnd>, (T g, T x), mish_slope(g, x, sigmoid_one(x), mish_share(x)))
 ACL_FN(Threshold, Real, (T x, T threshold, T value), x <= threshold ? value : x)
 ACL_FN(ThresholdGrad, Real, (T g, T x, T threshold), x <= threshold ? T(0) : g)
 // eps < 0: none. Inside, x is clamped to [eps, 1 - eps] first.

@@ -2,6 +2,7 @@
 #include "params/pointwise.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 namespace {
@@ -48,10 +49,13 @@ void polar_part(const Tensor& out, const Tensor& size, const Tensor& angle) {
   loop.add(size);
   loop.add(angle);
   loop.coalesce();
-  run_loop<double>(loop, [](int64_t n, double* o, const double* const* in) {
-    for (int64_t i = 0; i < n; ++i) {
-      o[i] = in[0][i] * (Imaginary ? std::sin(in[1][i]) : std::cos(in[1][i]));
-    }
+  with_float(angle.dtype, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    run_loop<C>(loop, [](int64_t n, C* o, const C* const* in) {
+      for (int64_t i = 0; i < n; ++i) {
+        o[i] = in[0][i] * (Imaginary ? std::sin(in[1][i]) : std::cos(in[1][i]));
+      }
+    });
   });
 }
 void run_polar(Call& c) {

@@ -13,13 +13,18 @@ struct Plan : Windows {
   int64_t divisor;  // 0: the number of elements
 };
 
-double divisor_of(const Plan& p, const Windows::Reach& deep, const Windows::Reach& high,
-                  const Windows::Reach& wide) {
-  if (p.divisor) return static_cast<double>(p.divisor);
-  if (p.count_padding) return static_cast<double>(deep.padded * high.padded * wide.padded);
-  return static_cast<double>((deep.end - deep.begin) * (high.end - high.begin) *
-                             (wide.end - wide.begin));
+// The mean of a window's sum, or an element's share: adaptive ones are divided by a side at a time, as torch does.
+template <class C>
+C divided(C sum, const Plan& p, const Windows::Reach& deep, const Windows::Reach& high,
+          const Windows::Reach& wide) {
+  if (p.divisor) return sum / static_cast<C>(p.divisor);
+  if (p.count_padding) return sum / static_cast<C>(deep.padded * high.padded * wide.padded);
+  const int64_t sides[] = {deep.end - deep.begin, high.end - high.begin, wide.end - wide.begin};
+  if (!p.adaptive) return sum / static_cast<C>(sides[0] * sides[1] * sides[2]);
+  for (const int64_t side : sides) sum /= static_cast<C>(side);
+  return sum;
 }
+constexpr int64_t kTorchs = 512;  // elements of a window up to which sums are of floats, as torch's
 template <class C>
 ACL_VECTOR double total(const C* x, int64_t n) {
   return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return x[i]; });
@@ -38,16 +43,20 @@ void average(Call& c) {
         [&](int64_t plane, int64_t o, const Windows::Reach& deep, const Windows::Reach& high,
             const Windows::Reach& wide) {
           const C* from = x + plane * p.in_space();
-          double sum = 0;
-          if (wide.end - wide.begin == p.in[2] && p.in[2] > 1) {  // whole lines: one run per depth
-            const int64_t run = (high.end - high.begin) * p.in[2];
-            for (int64_t d = deep.begin; d < deep.end; ++d) {
-              sum += total(from + (d * p.in[1] + high.begin) * p.in[2], run);
-            }
+          C sum = 0;
+          const auto add = [&](auto& to) ACL_LAMBDA {
+            each_input(p, deep, high, wide, [&](int64_t i) { to += from[i]; });
+          };
+          if (p.adaptive && p.out_space() == 1) {
+            sum = static_cast<C>(total(from, p.in_space()));
+          } else if (p.cost() > kTorchs * p.out_space()) {
+            double whole = 0;
+            add(whole);
+            sum = static_cast<C>(whole);
           } else {
-            each_input(p, deep, high, wide, [&](int64_t i) { sum += from[i]; });
+            add(sum);
           }
-          y[plane * p.out_space() + o] = static_cast<C>(sum / divisor_of(p, deep, high, wide));
+          y[plane * p.out_space() + o] = divided(sum, p, deep, high, wide);
         });
   });
   stage.done();
@@ -73,8 +82,7 @@ void average_grad(Call& c) {
                 [&](int64_t plane, int64_t o, const Windows::Reach& deep,
                     const Windows::Reach& high, const Windows::Reach& wide) {
                   C* to = gx + plane * p.in_space();
-                  const C share = static_cast<C>(g[plane * p.out_space() + o] /
-                                                 divisor_of(p, deep, high, wide));
+                  const C share = divided(g[plane * p.out_space() + o], p, deep, high, wide);
                   each_input(p, deep, high, wide, [&](int64_t i) { to[i] += share; });
                 });
   });
