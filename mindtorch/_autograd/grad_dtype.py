@@ -33,6 +33,7 @@ def arrive(leaf: AccumulateGrad, tensor: Tensor) -> None:
     """Let the engine cast what reaches a leaf to the dtype that it takes."""
     geom, dtype = tensor._geom, _of(tensor)
     same = dtype is None or dtype is geom.dtype
+    leaf.memory = tensor._storage
     leaf.outs = (geom if same else geom.fresh(dtype=dtype, strides=geom.strides),)
 
 

@@ -94,10 +94,11 @@ def reshape_inplace(target: Tensor, view: Tensor) -> Tensor:
     A leaf that requires grad is refused, versions are bumped, and a target that is itself a view
     makes its history again from its base when asked for.
     """
-    refuse_written(target)
+    refuse_recorded(target)
     recorded = view._fn
     target._geom = view._geom
     forget_array(target)
+    refuse_inference(target)
     target._storage.value += 1
     base = target._base
     if base is not None and base._fn is not None:
@@ -117,15 +118,21 @@ _IN_PLACE = {
 
 
 def refuse_written(target: Tensor) -> None:
-    """RuntimeError in torch's words where gradients forbid a write, whatever else is wrong."""
+    """RuntimeError in torch's words for a write that gradients or inference mode forbid."""
     refuse_inference(target)
+    refuse_recorded(target)
+
+
+def refuse_recorded(target: Tensor) -> None:
+    """RuntimeError in torch's words where gradients forbid a write, whatever else is wrong."""
     if LOCAL.grad and edge(target) is not None:
         refuse_view(target)
         refuse_leaf(target)
 
 
 def refuse_inference(target: Tensor) -> None:
-    """RuntimeError in torch's words for a tensor of inference mode, outside of it."""
+    """RuntimeError in torch's words for a tensor of inference mode that is, or was, written to
+    outside of it."""
     if target._fn is INFERENCE and not LOCAL.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make"

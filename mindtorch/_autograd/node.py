@@ -454,16 +454,17 @@ _TRACED = (
 
 
 class AccumulateGrad(Node):
-    """Where a leaf's gradient ends: adds it to `.grad`. Holds the leaf weakly."""
+    """Where a leaf's gradient ends: adds it to `.grad`. Holds the leaf weakly, its memory not."""
 
     __module__ = "builtins"
-    __slots__ = ("post_hooks", "variable_ref")
+    __slots__ = ("kind", "memory", "post_hooks", "variable_ref")
 
     def __init__(self, variable: Tensor):
         self.seq = LEAF + next(counter)
         self.edges = ()
         self.saved = ()
         self.outs = (variable._geom,)
+        self.kind, self.memory = type(variable), variable._storage
         self.variable_ref = ref(variable)
         self.post_hooks: dict[int, Any] | None = None
 
@@ -474,8 +475,15 @@ class AccumulateGrad(Node):
         return ("variable",)
 
     @property
-    def variable(self) -> Tensor | None:
-        return self.variable_ref()
+    def variable(self) -> Tensor:
+        """The leaf; made again of its memory where only the graph still has it."""
+        variable = self.variable_ref()
+        if variable is None:
+            variable = wrap(self.outs[0], self.memory)
+            variable.__class__ = self.kind
+            variable._fn = self
+            self.variable_ref = ref(variable)
+        return variable
 
     def apply(self, grads: list[Any]) -> Any:
         variable = self.variable_ref()

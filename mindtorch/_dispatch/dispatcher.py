@@ -98,8 +98,9 @@ def _write(op: Op, plan: CallPlan | dispatch_modes.Watched, args: Sequence[Any])
     if MODES.active and (LOCAL.exclude & AUTOGRAD or LOCAL.inference):
         write()
         return target
+    autograd_inplace(op, plan, args, write)
     refuse_inference(target)
-    return autograd_inplace(op, plan, args, write)
+    return target
 
 
 def _wants_functionalize() -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from .._autograd.codegen import compiled_functions
 from .._autograd.forward import moved_in_place
 from .._autograd.grad_mode import LOCAL, MODES
-from .._autograd.layer import refuse_written, reshape_inplace
+from .._autograd.layer import refuse_recorded, reshape_inplace
 from .._autograd.node_names import LABELS, Rule, labelled, write_whole
 from .._autograd.views import track_view
 from .._compat import passed_on, unsupported_dtypes
@@ -197,7 +197,7 @@ def _inplace_view(op: Op) -> Callable[..., Any]:
         except TypeError as error:
             raise explained(f".{run.__name__}", args, kwargs) or error from None
         except (IndexError, RuntimeError):
-            refuse_written(self)
+            refuse_recorded(self)
             raise
         if MODES.active and LOCAL.dual:
             moved_in_place(self, reshaped)
@@ -855,7 +855,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         source += f"        refuse_call(op, {form!r}, ({names},))\n        raise\n"
     if end:
         source += "    except (IndexError, RuntimeError):\n"
-        source += "        refuse_written(self)\n        raise\n"
+        source += "        refuse_recorded(self)\n        raise\n"
     scope: dict[str, Any] = {
         **defaults(op), "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
@@ -867,7 +867,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "sizes_of": sizes_of,
         "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,
         "original": original_of, "older_call": older_call, **MARKS,
-        "refuse_written": refuse_written,
+        "refuse_recorded": refuse_recorded,
         "Missing": Missing, "fitting": slow.fitting, "write_whole": write_whole,
         **_ASKING,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES
-from .._autograd.layer import refuse_written
+from .._autograd.layer import refuse_recorded
 from .._compat.argument_errors import explained_here
 from .._tensor.dtype import COMPLEX
 from .._tensor.geometry import Geometry
@@ -178,7 +178,7 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
         return overrides.call(op, "inplace", kinds, raw)
     args = _bound(op, raw, 1)
     target = args[0]
-    refuse_written(target)
+    refuse_recorded(target)
     if not op.writes.overlaps:
         refuse_overlap(target._geom)
     deprecated = warn_of_overlap(op, target._geom)

@@ -28,7 +28,7 @@ def _as_lists(values: Sequence[Any]) -> list[Any]:
 
 
 def _unfilled(geom: Any) -> Tensor:
-    """What stands for a tensor that was not kept, since nothing reads its values."""
+    """What stands for a tensor that was not last, since nothing reads its values."""
     stand_in: Tensor = unseen(
         lambda: aten.empty_strided(geom.shape, geom.strides, dtype=geom.dtype, device=geom.device)
     )
@@ -37,7 +37,7 @@ def _unfilled(geom: Any) -> Tensor:
 
 def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
     """Gradients of a convolution by torch's one operator of them; NotImplemented where a graph of
-    them is wanted, or not all is kept that the operator takes."""
+    them is wanted, or not all is last that the operator takes."""
     saved = _saved_values(node)
     if LOCAL.grad or not saved or grads[0] is None:
         return NotImplemented
@@ -53,7 +53,7 @@ def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
 
 
 def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
-    """The same of max pooling; the indices say all, so that its input is not kept."""
+    """The same of max pooling; the indices say all, so that its input is not last."""
     saved = _saved_values(node)
     if LOCAL.grad or len(saved) != 1 or grads[0] is None:
         return NotImplemented
@@ -64,32 +64,37 @@ def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
 
 
 def _matmul_backward(node: Any, grads: Sequence[Any]) -> Any:
-    """The gradients of a batched product by those of bmm; NotImplemented for other products,
-    where the batches are not alike, and where a graph of them is wanted."""
+    """The gradients of a batched product by those of bmm, or of mm where one matrix stands for a
+    batch; NotImplemented for other products, for other batches that are not alike, and where a
+    graph of them is wanted."""
     saved = _saved_values(node)
     shapes = [tuple(value.shape) for value in node.args[:2]]
-    dims = {len(shape) for shape in shapes}
-    batch = shapes[0][:-2]
-    if LOCAL.grad or grads[0] is None or dims != {len(batch) + 2} or shapes[1][:-2] != batch:
+    batch, folds = shapes[0][:-2], len(shapes[1]) == 2
+    if LOCAL.grad or grads[0] is None or not batch or not (folds or shapes[1][:-2] == batch):
         return NotImplemented
     wants = [edge is not None for edge in node.edges[:2]]
-    if len(batch) < 1 or any(
-        want and ("arg", 1 - at) not in saved for at, want in enumerate(wants)
-    ):
+    if any(want and ("arg", 1 - at) not in saved for at, want in enumerate(wants)):
         return NotImplemented
+    last = 1 if folds else 2
 
-    def rows(value: Tensor) -> Any:
-        return value.reshape(prod(batch), *value.shape[-2:])
+    def flat(shape: Sequence[int]) -> tuple[int, ...]:
+        return (prod(shape[:-last]), *shape[-last:])
+
+    def rows(value: Tensor) -> Tensor:
+        return value if folds and value.dim() == 2 else value.reshape(flat(value.shape))
 
     def view(value: Any, shape: Sequence[int]) -> Any:
-        return ask("view", (value, list(shape)), {})
+        return value if value.shape == shape and folds else ask("view", (value, list(shape)), {})
 
-    grad = view(grads[0], (prod(batch), *grads[0].shape[-2:]))
+    alike = grads[0].is_contiguous() or (len(batch) == 1 and not folds)
+    grad = view(grads[0], flat(grads[0].shape)) if alike else rows(grads[0])
     results: list[Any] = [None, None]
     for at in (1, 0):
         if wants[at]:
-            other = ask("transpose.int", (unseen(rows, saved["arg", 1 - at]), 1, 2), {})
-            results[at] = ask("bmm", (grad, other) if at == 0 else (other, grad), {})
+            turn = ("t", ()) if folds else ("transpose.int", (1, 2))
+            other = ask(turn[0], (unseen(rows, saved["arg", 1 - at]), *turn[1]), {})
+            factors = (grad, other) if at == 0 else (other, grad)
+            results[at] = ask("mm" if folds else "bmm", factors, {})
     for at in (1, 0):
         if wants[at]:
             results[at] = view(results[at], shapes[at])

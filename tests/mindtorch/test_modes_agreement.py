@@ -411,6 +411,8 @@ IN_ORDER = (
     "t.zeros(2, 3).__setitem__(0, 1.0)", "t.zeros(3).__setitem__(t.ones(3) > 0, 2.0)", "x[x > 0]",
     "x.transpose(0, 1).reshape(-1)", "t.where(x > 0, x, 0.0)", "x.squeeze(0)", "t.nn.Linear(2, 2)",
     "t.stack([x, x]).sum().backward()", "[o.step(), o.zero_grad()]", "t.nn.BatchNorm1d(4)(x)",
+    "(x.view(2, 2, 2, 2) @ x.view(2, 2, 2, 2)).transpose(1, 2).flatten(2).exp().sum().backward()",
+    "(x.view(2, 2, 4) @ x).transpose(0, 1).exp().sum().backward()",
     "1 - x.detach()", "x[t.tensor([0, 1])].sum().backward()", "(x[None] @ x[None]).sum().backward()",
     "[x.argmax(), x.argsort(), x.all(0), t.diag_embed(x.detach())]", "F.elu(x).sum().backward()",
     "F.leaky_relu(x).sum().backward()", "F.scaled_dot_product_attention(*[x[None]] * 3)",
