@@ -40,6 +40,12 @@ CALLS = {
         "float32",
         3,
     ),
+    "linear over steps": (
+        lambda x: nn.functional.linear(x, x[0], x[0, 0]),
+        (2, 3, 3),
+        "float32",
+        1,
+    ),
     "spread by dims": (lambda x: x.repeat(1, 2, 1, 1, 1), (1, 2, 2, 2, 2), "float32", 1),
 }
 # Gradients through a layer, likewise.

@@ -252,7 +252,7 @@ def _move(value: type | FunctionType) -> type | FunctionType:
     home = getattr(value, "__module__", None) or ""
     if home.startswith("mindtorch"):
         name = "torch" if value.__name__ in _TOP else home.replace("mindtorch", "torch", 1)
-        hidden = isinstance(value, FunctionType) and value.__name__.startswith("_")
+        hidden = value.__name__.startswith("_")  # torch's module of the place lacks it
         value.__module__ = name if hidden else _PLACES.get(home, name)
         # typing.get_type_hints and pickle look the module up by this name.
         if name not in sys.modules and home in sys.modules:

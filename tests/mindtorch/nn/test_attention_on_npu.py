@@ -83,3 +83,23 @@ def test_dropout_keeps_the_same_elements_in_the_gradient(inplace, lacking, monke
     mindtorch.testing.assert_close(y.detach(), kept / 0.75, check_dtype=False)
     y.sum().backward()
     mindtorch.testing.assert_close(x.grad, y.detach().t())
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("mask", [None, "rows", "heads", "causal"])
+def test_masks_of_heads_reach_the_operator_as_they_are(mask, padded):
+    def outcomes(device):
+        mindtorch.manual_seed(0)
+        layer = nn.MultiheadAttention(8, 2, batch_first=True).to(device)
+        x = mindtorch.randn(2, 3, 8).to(device).requires_grad_()
+        masks = {"rows": [[0, 0, 1]] * 3, "heads": [[[0, 1, 0]] * 3, [[0, 0, 1]] * 3] * 2}
+        masks |= {"causal": [[0, 1, 1], [0, 0, 1], [0, 0, 0]]}
+        hides = mindtorch.tensor(masks[mask]).bool().to(device) if mask else None
+        padding = mindtorch.tensor([[False, False, padded]] * 2).to(device)
+        options = {"key_padding_mask": padding} if padded else {}
+        out = layer(x, x, x, attn_mask=hides, is_causal=mask == "causal", need_weights=False,
+                    **options)[0]  # fmt: skip
+        return [out, *mindtorch.autograd.grad((out**2).sum(), (x, layer.in_proj_weight))]
+
+    for ours, theirs in zip(outcomes("npu"), outcomes("cpu"), strict=True):
+        mindtorch.testing.assert_close(ours.cpu(), theirs)

@@ -361,15 +361,23 @@ def multi_head_attention_forward(
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
     length, batch, embed = query.shape
-    padding = _canonical_mask(
-        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
-    )
+    # What hides is given on as it is where the operator takes it, else it is added to scores.
+    masks = [m for m in (key_padding_mask, attn_mask) if m is not None]
+    hides = not need_weights and query.device.type == "npu" and not aten._watched()
+    hides = hides and all(m.dtype is dt.bool for m in masks)
+    padding = key_padding_mask
+    if not hides:
+        other = _none_or_dtype(attn_mask)
+        padding = _canonical_mask(padding, "key_padding_mask", other, "attn_mask", query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module"
             " method `generate_square_subsequent_mask` to create this mask."
         )
-    mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
+    is_causal = is_causal and key_padding_mask is None and not need_weights
+    mask = None if is_causal else attn_mask
+    if not hides:
+        mask = _canonical_mask(mask, "attn_mask", None, "", query.dtype)
     if embed != embed_dim_to_check:
         raise AssertionError(
             f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}"
@@ -417,8 +425,11 @@ def multi_head_attention_forward(
         spread = padding.reshape(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
         spread = spread.reshape(batch * num_heads, 1, source)
         mask = spread if mask is None else mask + spread
+    if hides and mask is not None:
+        mask = mask.logical_not()
+    p = dropout_p if training else 0.0
     sizes = batch, num_heads
-    out, attention = _attend(q, k, v, mask, dropout_p if training else 0.0, need_weights, sizes)
+    out, attention = _attend(q, k, v, mask, p, is_causal, need_weights, sizes)
     out = aten.linear(out.reshape(length * batch, embed), out_proj_weight, out_proj_bias)
     out = out.reshape(length, batch, out.size(-1))
     if attention is not None:
@@ -511,10 +522,10 @@ def _heads(x: Tensor, static: Tensor | None, name: str, count: int, head: int) -
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, need_weights: bool,
-    sizes: tuple[int, int],
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, is_causal: bool,
+    need_weights: bool, sizes: tuple[int, int],
 ) -> tuple[Any, Any]:  # fmt: skip
-    """q `[N h, L, d]`, k and v `[N h, S, d]`, an additive mask, `sizes` (N, h) → output
+    """q `[N h, L, d]`, k and v `[N h, S, d]`, a mask as it takes them, `sizes` (N, h) → output
     `[L, N h, d]` or `[L, N, h, d]`, weights or None."""
     if not need_weights:
         q, k, v = (x.reshape(*sizes, *x.shape[1:]) for x in (q, k, v))
@@ -522,7 +533,7 @@ def _attend(
             one = mask.size(0) == 1
             mask = mask.unsqueeze(0) if one else mask.reshape(*sizes, *mask.shape[1:])
         attend = OPS["scaled_dot_product_attention"].entry("function")  # as profilers see it
-        return attend(q, k, v, mask, p).permute(2, 0, 1, 3), None
+        return attend(q, k, v, mask, p, is_causal).permute(2, 0, 1, 3), None
     scaled = q * math.sqrt(1.0 / q.size(-1))
     scores = aten.bmm(scaled, k.transpose(-2, -1))
     scores = scores if mask is None else scores + mask

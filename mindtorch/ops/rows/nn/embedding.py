@@ -317,8 +317,10 @@ def _linear_in_torch(grad: Tensor, input: Tensor, weight: Tensor, mask: Mask) ->
 
 
 def _linear_lower(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    if bias is not None and input.ndim == 2:
-        return aten.addmm(bias, input, aten.t(weight))
+    if bias is not None and input.ndim > 1 and (input.ndim == 2 or input._geom.contiguous):
+        rows = aten.reshape(input, (prod(input.shape[:-1]), input.shape[-1]))
+        out = aten.addmm(bias, rows, aten.t(weight))
+        return aten.reshape(out, (*input.shape[:-1], weight.shape[0]))
     out = input @ aten.t(weight)
     return out if bias is None else out + bias
 

@@ -2,6 +2,7 @@ import torch, sys
 from torch.utils.data import (
     Dataset,
     DataLoader,
+    IterableDataset,
     TensorDataset,
     random_split,
     WeightedRandomSampler,
@@ -36,3 +37,11 @@ try:
     next(it)
 except StopIteration:
     print("stop")
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(3))
+
+
+print(list(DataLoader(Stream(), batch_size=2, num_workers=1)))
