@@ -106,6 +106,17 @@ def story(lib, path):
     function = jit.script(scope["plus"])
     yield type(function), function.name, function(ones, 3), function(ones)
     yield refusal(function), refusal(function, ones, 1, 2)
+    many = jit.script(scope["many"])
+    for args, named in (
+        ((3,), {}), ((ones, 1), {}), ((ones,), {"o": [1.5]}), ((ones,), {"d": {"a": 1}}),
+        ((ones,), {"d": {1: ones}}), ((ones,), {"k": "a"}), ((ones,), {"zz": 1}), ((ones,), {"x": ones}),
+        ((ones,), {"k": 1, "o": (1, True), "b": None, "m": b"a", "d": {}}),
+    ):  # fmt: skip
+        try:
+            yield many(*args, **named)
+        except RuntimeError as error:
+            yield str(error)
+    yield refusal(scripted), refusal(scripted, 3), refusal(scripted.other, ones, 1)
     branch = jit.trace(scope["branch"], ones)
     yield branch(ones), branch(-ones), type(branch)
     yield jit.trace(scope["scaled"], ones)(ones * 3)

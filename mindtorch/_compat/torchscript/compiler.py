@@ -102,7 +102,8 @@ def declaration(function: Callable[..., Any], owner: ClassType | None) -> Script
             )
         if kind.kind == "float" and isinstance(default, int) and not isinstance(default, bool):
             default = float(default)
-        arguments.append(ScriptArgument(name, kind, default))
+        by_name = parameter.kind is parameter.KEYWORD_ONLY
+        arguments.append(ScriptArgument(name, kind, default, keyword=by_name))
     returns = [kind_of(hints["return"])] if "return" in hints else []
     return ScriptDeclaration(function.__name__, "", arguments, returns)
 

@@ -45,9 +45,12 @@ class ScriptDeclaration:
     def __str__(self) -> str:
         parts = []
         for argument in self.arguments:
-            text = f"{argument.kind} {argument.name}"
-            if argument.default is not MISSING:
-                text += f"={constant_text(argument.default, argument.kind)}"
+            kind, value = argument.kind, argument.default
+            text = f"{kind.annotation() if kind.fields else kind} {argument.name}"
+            if isinstance(value, tuple):
+                text += f"=({', '.join(map(str, value))})"
+            elif value is not MISSING:
+                text += f"={constant_text(value, kind)}"
             parts.append(text)
         result = ", ".join(str(r) for r in self.returns)
         if len(self.returns) != 1 or result.startswith("("):

@@ -7,12 +7,10 @@ is of a class of its own below the original's, so that each method works.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import update_wrapper
-from types import FunctionType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple
 
 from mindtorch._compat.torchscript.classes import check_assignment, methods_of, module_type
 from mindtorch._compat.torchscript.compiler import compiled
@@ -30,12 +28,12 @@ from mindtorch._compat.torchscript.views import (
     inlined_graph_of,
 )
 from mindtorch.nn.modules.module import Module
-from mindtorch.ops.function_schema import float_text
 
 from . import state
+from .arguments import passed
 from .decisions import Decisions
 from .failures import interpreted
-from .replay import TABLES, Trace, of_frozen, of_trace, replayed
+from .replay import TABLES, of_frozen, of_trace, replayed
 
 
 class ScriptModule(Module):
@@ -112,6 +110,9 @@ class RecursiveScriptModule(ScriptModule):
         super().__setattr__(name, value)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        if not state.CURRENT.scripting:
+            args, kwargs = _bound(lambda: self._lowered("forward"), (self, *args), kwargs)
+            args = args[1:]
         with interpreted(), state.scripting():
             return super().__call__(*args, **kwargs)
 
@@ -122,6 +123,11 @@ class _Lowered:
     @property
     def _lowered(self) -> LoweredFunction:
         raise NotImplementedError
+
+    @property
+    def schema(self) -> ScriptDeclaration:
+        """The declaration."""
+        return self._lowered.schema
 
     @property
     def code(self) -> str:
@@ -152,18 +158,20 @@ class ScriptMethod(_Lowered):
         self.owner, self._function, self.name = owner, function, function.__name__
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return self._function(self.owner, *args, **kwargs)
+        traced = not isinstance(self.owner, RecursiveScriptModule)
+        args = (self.owner, *args)
+        if traced or not state.CURRENT.scripting:
+            args, kwargs = _bound(lambda: self._lowered, args, kwargs)
+        if traced:
+            return self._function(*args, **kwargs)
+        with interpreted(), state.scripting():
+            return self._function(*args, **kwargs)
 
     @property
     def _lowered(self) -> LoweredFunction:
         owner: Any = self.owner
         lowered: LoweredFunction = owner._lowered(self.name)
         return lowered
-
-    @property
-    def schema(self) -> ScriptDeclaration:
-        """The declaration."""
-        return self._lowered.schema
 
     def __repr__(self) -> str:
         return f"<torch.ScriptMethod object at {id(self):#x}>"
@@ -220,7 +228,7 @@ class Attribute(NamedTuple):
 
 def wrapped(
     module: Module, base: type[ScriptModule], inner: type[ScriptModule],
-    memo: dict[int, ScriptModule] | None = None, traced: Mapping[str, Trace] | None = None,
+    memo: dict[int, ScriptModule] | None = None, traced: Mapping[str, Decisions] | None = None,
 ) -> ScriptModule:  # fmt: skip
     """A module of `base` with the parameters of another; those in it are of `inner`."""
     memo = {} if memo is None else memo
@@ -265,49 +273,13 @@ class ScriptFunction(_Lowered):
         self.name: str = function.__name__
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        args, kwargs = _bound(lambda: self._lowered, args, kwargs)
         if self._decisions is not None:
-            if isinstance(self._function, FunctionType):
-                self._check(args, kwargs)
             return replayed(self._function, self._decisions, args, kwargs)
-        self._check(args, kwargs)
         if state.CURRENT.mode is not None:
             return state.CURRENT.mode.script(self._function, args, kwargs)
         with interpreted(), state.scripting():
             return self._function(*args, **kwargs)
-
-    def _check(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        parameters = inspect.signature(self._function).parameters
-        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
-            return
-        if len(args) > len(parameters):
-            raise RuntimeError(
-                f"{self.name}() expected at most {len(parameters)} argument(s) but received"
-                f" {len(args)} argument(s). Declaration: {self.schema}"
-            )
-        for name in list(parameters)[len(args) :]:
-            if name not in kwargs and parameters[name].default is inspect.Parameter.empty:
-                raise RuntimeError(
-                    f"{self.name}() is missing value for argument '{name}'. Declaration:"
-                    f" {self.schema}"
-                )
-
-    @property
-    def schema(self) -> str:
-        """The declaration, in torch's words for types."""
-        if self._decisions is None:
-            with suppress(NotImplementedError, RuntimeError):  # of what cannot be lowered
-                return str(compiled(self._function).schema)
-        signature = inspect.signature(self._function)
-        parts = []
-        for parameter in signature.parameters.values():
-            text = f"{_type_text(parameter.annotation)} {parameter.name}"
-            default = parameter.default
-            parts.append(
-                text if default is inspect.Parameter.empty else f"{text}={_default_text(parameter)}"
-            )
-        result = _type_text(signature.return_annotation)
-        result = f"({result})" if result.startswith("(") else result
-        return f"{self.name}({', '.join(parts)}) -> {result}"
 
     @property
     def _lowered(self) -> LoweredFunction:
@@ -333,29 +305,14 @@ class ScriptFunction(_Lowered):
         return f"<torch.jit.torch.jit.ScriptFunction object at {id(self):#x}>"
 
 
-def _default_text(parameter: inspect.Parameter) -> str:
-    value = parameter.default
-    if isinstance(value, str):
-        return f'"{value}"'
-    if parameter.annotation is float and value is not None:
-        return float_text(value)
-    return str(value)
-
-
-def _type_text(annotation: Any) -> str:
-    """An annotation in the words of a schema: `int?`, `Tensor[]`, `Dict(str, int)`."""
-    if annotation is inspect.Parameter.empty:
-        return "Tensor"
-    parts = [_type_text(part) for part in get_args(annotation) if part is not type(None)]
-    origin = get_origin(annotation)
-    if origin is list:
-        return f"{parts[0]}[]"
-    if origin in (tuple, dict):
-        return ("Dict" if origin is dict else "") + f"({', '.join(parts)})"
-    if len(parts) == 1 and type(None) in get_args(annotation):
-        return f"{parts[0]}?"
-    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return {"torch.Tensor": "Tensor", "device": "Device"}.get(name, name) or str(annotation)
+def _bound(
+    lowered: Callable[[], LoweredFunction], args: tuple[object, ...], kwargs: dict[str, object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
+    """Arguments as a declaration has them; as they are for what cannot be lowered."""
+    known = None
+    with suppress(NotImplementedError, RuntimeError, AttributeError):
+        known = lowered().schema
+    return (args, kwargs) if known is None else passed(known, args, kwargs)
 
 
 ScriptFunction.__module__, ScriptFunction.__qualname__ = "mindtorch.jit", "torch.jit.ScriptFunction"

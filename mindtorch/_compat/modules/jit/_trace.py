@@ -16,9 +16,9 @@ from . import state
 from ._script import ScriptFunction, ScriptModule, wrapped
 from .decisions import Decisions, call
 from .recording import TraceRecorder
-from .replay import Trace, frozen, of_trace
+from .replay import frozen, of_trace
 from .state import deprecated
-from .tracing_checks import Inputs, TraceCheck, check_result, copied, kind_of_result
+from .tracing_checks import Inputs, TraceCheck, check_result, copied
 
 
 class TracedModule(ScriptModule):
@@ -38,7 +38,7 @@ class TopLevelTracedModule(TracedModule):
 
     __module__ = "mindtorch.jit._trace"
 
-    _traces: dict[str, Trace]
+    _traces: dict[str, Decisions]
 
 
 def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
@@ -137,11 +137,11 @@ def _traced_methods(
         return function
 
     def traced(examples: Mapping[str, Inputs]) -> tuple[Any, dict[str, Decisions], dict[str, Any]]:
-        traces, recorders = {}, {}
+        traces: dict[str, Decisions] = {}
+        recorders = {}
         for name, inputs in examples.items():
             recorder = recorders[name] = TraceRecorder(target)
-            read, result = _traced_once(function_of(target, name), inputs, strict, recorder)
-            traces[name] = Trace(read, kind_of_result(result))
+            traces[name], _ = _traced_once(function_of(target, name), inputs, strict, recorder)
         classes: dict[tuple[str, ...], ClassType] = {}
         lowered = {name: _finish(r, name, classes) for name, r in recorders.items()}
         copy = wrapped(module, TopLevelTracedModule, TracedModule, traced=traces)
@@ -150,7 +150,7 @@ def _traced_methods(
             path = tuple(name.split(".")) if name else ()
             inner.__dict__["_lowered_methods"] = classes[path].compiled if path in classes else {}
         copy.__dict__["_lowered_methods"] = lowered
-        return copy, {name: t.decisions for name, t in traces.items()}, lowered
+        return copy, traces, lowered
 
     before = copied(dict(examples))
     result, decisions, lowered = traced(examples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import mindtorch
 from mindtorch._compat.torchscript.graph import NotLowered
@@ -15,16 +15,8 @@ from mindtorch.utils._pytree import tree_map
 from . import state
 from .decisions import Decisions, call
 from .failures import interpreted
-from .tracing_checks import check_arguments
 
 TABLES = ("_parameters", "_buffers", "_modules")
-
-
-class Trace(NamedTuple):
-    """What a traced method read of tensors, and the type of what it gives."""
-
-    decisions: Decisions
-    returned: str
 
 
 def of_trace(lowered: LoweredFunction | NotLowered | None) -> LoweredFunction:
@@ -38,11 +30,9 @@ def of_frozen(name: str) -> Callable[..., object]:
     """A method of a traced module: the frozen module's result."""
 
     def method(self: Module, *args: object, **kwargs: object) -> object:
-        target, trace = self.__dict__["_frozen"], self.__dict__["_traces"][name]
-        function = getattr(target, name)
-        check_arguments(type(target), function, trace.returned, args, kwargs)
-        called = target if name == "forward" else function
-        return replayed(called, trace.decisions, args, kwargs)
+        target = self.__dict__["_frozen"]
+        called = target if name == "forward" else getattr(target, name)
+        return replayed(called, self.__dict__["_traces"][name], args, kwargs)
 
     method.__name__ = name
     return method

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from difflib import ndiff
 from typing import Any
 
 import mindtorch
 from mindtorch._compat.torchscript.graph import NotLowered
-from mindtorch._compat.torchscript.unit import LoweredFunction, module_path
+from mindtorch._compat.torchscript.unit import LoweredFunction
 from mindtorch._compat.torchscript.views import canonical_graph_of, graph_of
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.testing import assert_close
@@ -240,39 +239,3 @@ def _check_list(values: list[Any]) -> None:
         raise RuntimeError(f"Tracer cannot infer type of {values}\n:{why}")
     if kinds[0] != "Tensor":
         check_result(_NOTHING, False)
-
-
-def kind_of_result(result: object) -> str:
-    """The type of what a traced function gives, as a declaration has it."""
-    if isinstance(result, Tensor):
-        return "Tensor"
-    if isinstance(result, dict):
-        return "Dict(str, Tensor)"
-    if isinstance(result, list):
-        return "Tensor[]"
-    inner = ", ".join(kind_of_result(r) for r in result) if isinstance(result, tuple) else "Tensor"
-    return f"({inner})"
-
-
-def check_arguments(
-    cls: type, forward: Callable[..., Any], returned: str, args: Sequence[object],
-    kwargs: Mapping[str, object],
-) -> None:  # fmt: skip
-    """RuntimeError for a call of a traced module with arguments too few or too many."""
-    parameters = list(inspect.signature(forward).parameters.values())
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
-        return
-    listed = "".join(f", Tensor {p.name}" for p in parameters)
-    returned = f"({returned})" if returned.startswith("(") else returned
-    name = f"{module_path(cls.__module__)}.{cls.__name__}"
-    declaration = f"Declaration: forward({name} self{listed}) -> {returned}"
-    if len(args) > len(parameters):
-        raise RuntimeError(
-            f"forward() expected at most {len(parameters) + 1} argument(s) but received"
-            f" {len(args) + 1} argument(s). {declaration}"
-        )
-    for parameter in parameters[len(args) :]:
-        if parameter.name not in kwargs and parameter.default is parameter.empty:
-            raise RuntimeError(
-                f"forward() is missing value for argument '{parameter.name}'. {declaration}"
-            )
