@@ -46,6 +46,12 @@ SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "var": lambda t, x: t.stack([x.var(), x.t().var(), x[:, ::2].var()]),
     "var of rows": lambda _, x: x.var(1),
     "std of columns": lambda _, x: x.std(0, correction=0),
+    "running sums into every second": lambda t, x: t.cumsum(
+        x, 0, out=t.zeros(x.shape[0], 2 * x.shape[1])[:, ::2]
+    ),
+    "running sums of complex numbers": lambda t, x: t.view_as_real(
+        t.complex(x, x.flip(0)).cumsum(0)
+    ),
     "products of the running kind": lambda _, x: x.t().cumprod(0),
     "mse_loss": lambda t, x: t.nn.functional.mse_loss(x, x.flip(0) * 0.5),
 }

@@ -22,13 +22,16 @@ def _along_rule(self: Geometry, dim: int, *_: object, dtype: Dtype | None = None
     return self.fresh(None, dtype)
 
 
+# What torch's cpu accumulates in (ATen's `acc_type`).
+_WIDER = {
+    dt.float32: dt.float64, dt.complex64: dt.complex128,
+    dt.float16: dt.float32, dt.bfloat16: dt.float32,
+}  # fmt: skip
+
+
 def _cumulative(kernel: Callable[..., Array]) -> Callable[..., Any]:
     def run(self: Array, dim: int, dtype: Dtype | None, *, out: Geometry) -> Array:
-        wide = (
-            np.float32
-            if out.dtype.itemsize == 2 and out.dtype.category == dt.FLOAT
-            else (out.dtype.np)
-        )
+        wide = _WIDER.get(out.dtype, out.dtype).np
         return kernel(self, axis=dim, dtype=wide) if self.ndim else self.astype(wide)
 
     return run
