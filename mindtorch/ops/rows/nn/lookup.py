@@ -359,6 +359,8 @@ op(
 
 def _pooled(rows: Tensor, bags: Tensor, count: int, mode: str) -> Tensor:
     zeros = aten.zeros((count + 1, rows.size(1)), dtype=rows.dtype, device=rows.device)
+    if mode == "max" and not rows.size(0):
+        return zeros[1:] + rows.sum(0)
     if mode == "max":
         numbers = aten.arange(0, count + 1, device=bags.device).unsqueeze(1)
         parts = rows.split((bags.unsqueeze(0) == numbers).sum(1).tolist())[1:]
