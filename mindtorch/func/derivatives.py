@@ -391,16 +391,12 @@ def pullback(
     has_aux: bool,
     refuse: Callable[[Any], None],
     name: str = "vjp(f, *primals)",
-    forward: bool = False,
 ) -> Any:
     leaves, spec = tree_flatten(primals)
     level = _Deriving(func)
-    level.mapped, level.is_reverse = forward, not forward
     fresh = [level.fresh(v) for v in leaves]
     with level:
-        inputs = [level.writable(v) for v in fresh] if forward else fresh
-        values = tree_unflatten(inputs, spec)
-        output = level.moved(func, *values) if forward else func(*values)
+        output = func(*tree_unflatten(fresh, spec))
     result, aux = _split(output, has_aux, name)
     outs, out_spec = tree_flatten(result)
     refuse(outs)
@@ -482,40 +478,42 @@ def jvp(
 ) -> Any:  # fmt: skip
     """`func(*primals)` and its Jacobian-vector product."""
     _refuse_pairs(primals, tangents)
-    leaves, spec = tree_flatten(primals)
-    refuse_whole("primal", *leaves)
+    refuse_whole("primal", *tree_flatten(primals)[0])
     refuse_whole("tangent", *tree_flatten(tangents)[0])
-    aux: dict[str, Any] = {}
+    value, push, *aux = pushforward(func, primals, has_aux, strict)
+    return value, push(*tree_flatten(tangents)[0]), *aux
 
-    def flat(*values: Any) -> Any:
+
+def pushforward(
+    func: Callable[..., Any],
+    primals: Any,
+    has_aux: bool,
+    strict: bool = False,
+    mapped: bool = False,
+) -> Any:
+    """`func(*primals)`, a function of tangents to its product by the Jacobian, and what is beside.
+
+    The product with a cotangent is linear in it; its derivative by that is the one by a tangent.
+    `mapped`: tangents come as batches, as messages of the function may show.
+    """
+    leaves, spec = tree_flatten(primals)
+    aux: object = None
+    outs_spec = spec
+
+    def flat(*values: Tensor) -> tuple[Tensor, ...]:
+        nonlocal aux, outs_spec
         output = func(*tree_unflatten(values, spec))
-        result, aux["aux"] = _split(output, has_aux, "jvp(f, primals, tangents)")
-        outs, aux["spec"] = tree_flatten(result)
+        result, aux = _split(output, has_aux, "jvp(f, primals, tangents)")
+        outs, outs_spec = tree_flatten(result)
         refuse_others(outs, "jvp(f, primals, tangents)")
         return tuple(outs)
 
     level = _Deriving(func)
-    level.strict, level.is_reverse = strict, False
-    outs, gradients = _products(level, flat, leaves, tree_flatten(tangents)[0])
-    value, product = (
-        level.settled(tree_unflatten(list(v), aux["spec"])) for v in (outs, gradients)
-    )
-    if has_aux:
-        return value, product, _beside(aux["aux"], level)
-    return value, product
-
-
-def _products(
-    level: _Deriving,
-    flat: Callable[..., tuple[Tensor, ...]],
-    leaves: list[Any],
-    tangents: list[Any],
-) -> tuple[Any, Any]:
-    """Outputs and Jacobian-vector products: the vjp is linear in its weights; derive it by them."""
+    level.strict, level.mapped, level.is_reverse = strict, mapped, False
     fresh = [level.fresh(v) for v in leaves]
     with level:
         outs = level.moved(flat, *map(level.writable, fresh))
-        if level.strict and any(level not in _levels_of([out]) for out in outs):
+        if strict and any(level not in _levels_of([out]) for out in outs):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the"
                 " inputs. This is not allowed with strict=True."
@@ -527,6 +525,13 @@ def _products(
             backward = _gradients(slopes, fresh, weights)
         finally:
             LOCAL.pushing = outer
-        gradients = iter(_gradients(backward, weights, list(tangents)))
     sloped = {id(o) for o in slopes}
-    return outs, [next(gradients) if id(o) in sloped else aten.zeros_like(o) for o in outs]
+
+    def push(*tangents: Tensor) -> object:
+        with level:
+            products = iter(_gradients(backward, weights, list(tangents)))
+        moved = [next(products) if id(o) in sloped else aten.zeros_like(o) for o in outs]
+        return level.settled(tree_unflatten(moved, outs_spec))
+
+    settled = level.settled(tree_unflatten(list(outs), outs_spec))
+    return (settled, push, _beside(aux, level)) if has_aux else (settled, push)

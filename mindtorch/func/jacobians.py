@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 from .._autograd.forward import refuse_whole
-from .._autograd.grad_mode import LOCAL
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
-from ..utils._pytree import TreeSpec, tree_flatten, tree_map_only, tree_unflatten
+from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from .batches import refuse_randomness, vmap
-from .derivatives import argument_numbers, pullback, refuse_others, refuse_outputs
+from .derivatives import argument_numbers, pullback, pushforward, refuse_outputs
 
 
 def jacrev(
@@ -31,13 +30,11 @@ def _reverse(
     has_aux: bool,
     refuse: Callable[[Any], None],
     name: str,
-    forward: bool = False,
 ) -> Callable[..., Any]:
     @wraps(func)
     def inside(*args: Any) -> Any:
         numbers = argument_numbers(argnums, args)
-        title = "jacfwd" if forward else "jacrev"
-        _refuse_complex(title, "inputs", tree_flatten(args)[0])
+        _refuse_complex("jacrev", "inputs", tree_flatten(args)[0])
 
         def output(*values: Any) -> Any:
             arguments = list(args)
@@ -46,15 +43,10 @@ def _reverse(
             return func(*arguments)
 
         primals = tuple(args[n] for n in numbers)
-        if forward:
-            for leaf in tree_flatten(primals)[0]:
-                leaf.numel()  # AttributeError for what is no tensor
-        value, product, *aux = pullback(output, primals, has_aux, refuse, name, forward)
+        value, product, *aux = pullback(output, primals, has_aux, refuse, name)
         outs, spec = tree_flatten(value)
-        _refuse_complex(title, "outputs", outs)
+        _refuse_complex("jacrev", "outputs", outs)
         rows = [_rows(outs, spec, product, k) for k in range(len(outs))]
-        if forward:
-            rows = [_column_major(row, outs[k].dim()) for k, row in enumerate(rows)]
         jacobian = tree_unflatten(
             [row[0] if isinstance(argnums, int) else row for row in rows], spec
         )
@@ -94,18 +86,6 @@ def _rows(outs: list[Any], spec: TreeSpec, product: Callable[..., Any], k: int) 
     return tuple(tree_unflatten(columns, inner))
 
 
-def _column_major(row: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
-    """Jacobians with the memory layout of forward mode: an input's element after the other."""
-
-    def laid_out(jacobian: Tensor) -> Tensor:
-        dims = range(jacobian.dim())
-        inner = jacobian.permute((*dims[rank:], *dims[:rank])).contiguous()
-        return inner.permute((*dims[len(dims) - rank :], *dims[: len(dims) - rank]))
-
-    columns: tuple[Any, ...] = tree_map_only(Tensor, laid_out, row)
-    return columns
-
-
 def jacfwd(
     func: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -113,21 +93,42 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """jacrev, but for its refusal: derivatives are reverse mode here."""
-    name = "jvp(f, primals, tangents)"
-    refuse = partial(refuse_others, name=name)
-    jacobian = _reverse(func, argnums, has_aux, refuse, name, True)
+    """As jacrev, by one batch of Jacobian-vector products: for few inputs and many outputs."""
 
     @wraps(func)
     def inside(*args: Any) -> Any:
         refuse_randomness(randomness)
         numbers = argument_numbers(argnums, args)
-        refuse_whole("primal", *tree_flatten([args[n] for n in numbers])[0])
-        before, LOCAL.randomness = LOCAL.randomness, randomness
-        try:
-            return jacobian(*args)
-        finally:
-            LOCAL.randomness = before
+        primals = tuple(args[n] for n in numbers)
+        leaves, inputs = tree_flatten(primals)
+        refuse_whole("primal", *leaves)
+        _refuse_complex("jacfwd", "inputs", tree_flatten(args)[0])
+        sizes = [leaf.numel() for leaf in leaves]  # AttributeError for what is no tensor
+
+        def output(*values: Any) -> Any:
+            arguments = list(args)
+            for n, value in zip(numbers, values, strict=True):
+                arguments[n] = value
+            return func(*arguments)
+
+        value, push, *aux = pushforward(output, primals, has_aux, mapped=True)
+        _refuse_complex("jacfwd", "outputs", tree_flatten(value)[0])
+        directions = [
+            aten.eye(sum(sizes), dtype=leaf.dtype, device=leaf.device)
+            .narrow(1, sum(sizes[:k]), n)
+            .reshape((sum(sizes), *leaf.shape))
+            for k, (leaf, n) in enumerate(zip(leaves, sizes, strict=True))
+        ]
+
+        def parts(out: Tensor) -> object:
+            columns = out.contiguous().movedim(0, -1).split(sizes, -1)
+            each = [c.reshape((*c.shape[:-1], *leaf.shape))
+                    for c, leaf in zip(columns, leaves, strict=True)]  # fmt: skip
+            row = tree_unflatten(each, inputs)
+            return row[0] if isinstance(argnums, int) else row
+
+        jacobian = tree_map(parts, vmap(push)(*directions))
+        return (jacobian, *aux) if has_aux else jacobian
 
     return inside
 

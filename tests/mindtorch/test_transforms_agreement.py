@@ -84,6 +84,8 @@ func.grad(lambda v: v.sum(), argnums=())(x)
 func.jvp(lambda v: t.ones(2), (x,), (x,), strict=True)
 func.stack_module_state([t.nn.Linear(1, 1), t.nn.Linear(1, 1).requires_grad_(False)])
 func.jacrev(lambda v: written(t, v))(x[0, :2])
+[func.jacfwd(g)(x[0]) for g in (lambda v: v.double() ** 2, lambda v: v.half() * 2, lambda v: (v * 2, v.double().sum()))]
+func.jacfwd(lambda a, b: a * b[0], (0, 1))(x[0], x[1]), func.jacfwd(lambda v: (v.sum(), v), has_aux=True)(x[0])
 func.jacfwd(lambda v: written(t, v))(x[0, :2])
 func.hessian(lambda v: written(t, v).sum())(x[0, :2])
 text_inside(func.grad, t, x)
