@@ -27,6 +27,18 @@ def branch(x):
 def scaled(x):
     return x * float(x.sum()) + x.sum().item()
 
+def fails(l: List[int], d: Dict[str, int], how: int):
+    if how == 0:
+        return l[5]
+    if how == 1:
+        return d["x"]
+    if how == 2:
+        return 1 // len(l)
+    if how == 3:
+        raise ValueError("bad " + str(how))
+    assert how < 4, "too much"
+    return l.index(7)
+
 class Inner(lib.nn.Module):
     def forward(self, x):
         if lib.jit.is_scripting():
@@ -116,6 +128,13 @@ def story(lib, path):
             yield many(*args, **named)
         except RuntimeError as error:
             yield str(error)
+    failing = jit.script(scope["fails"])
+    yield failing.schema
+    for how in range(6):
+        try:
+            yield failing([], {}, how)
+        except Exception as error:
+            yield type(error).__name__, isinstance(error, jit.Error), str(error)
     yield refusal(scripted), refusal(scripted, 3), refusal(scripted.other, ones, 1)
     branch = jit.trace(scope["branch"], ones)
     yield branch(ones), branch(-ones), type(branch)

@@ -29,7 +29,7 @@ class ScriptArgument:
     mutated: bool = False
 
 
-@dataclass
+@dataclass(repr=False)
 class ScriptDeclaration:
     """A declaration."""
 
@@ -45,6 +45,8 @@ class ScriptDeclaration:
     def __str__(self) -> str:
         parts = []
         for argument in self.arguments:
+            if argument.keyword and "*" not in parts:
+                parts.append("*")
             kind, value = argument.kind, argument.default
             text = f"{kind.annotation() if kind.fields else kind} {argument.name}"
             if isinstance(value, tuple):
@@ -56,6 +58,8 @@ class ScriptDeclaration:
         if len(self.returns) != 1 or result.startswith("("):
             result = f"({result})"
         return f"{self.name}({', '.join(parts)}) -> {result}"
+
+    __repr__ = __str__
 
 
 def float_text(value: float) -> str:

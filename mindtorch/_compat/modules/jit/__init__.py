@@ -29,6 +29,7 @@ from ._script import (
     wrapped,
 )
 from ._trace import TopLevelTracedModule, TracedModule, trace as trace, trace_module as trace_module
+from .failures import Error as Error
 from .sizes import TracerWarning
 from .state import deprecated
 from .tracing_checks import TracingCheckError as TracingCheckError
@@ -245,10 +246,6 @@ def fork(func: Callable[..., T], *args: object, **kwargs: object) -> Future[T]:
 def wait(future: Future[T]) -> T:
     """What `fork`'s function gave, or its error."""
     return future.wait()
-
-
-class Error(RuntimeError):
-    """What compiled code would raise; handlers name it."""
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,28 +18,70 @@ _CONTEXT = 2  # lines around the one that failed
 _HEAD = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript"
 
 
+class Error(Exception):
+    """What `raise` and `assert` of compiled code give."""
+
+    __module__ = "mindtorch.jit"
+
+
 @contextmanager
 def interpreted(traced: bool = False) -> Iterator[None]:
-    """Inside, an operator's RuntimeError says where in scripted code the operator is.
+    """Inside, an error says where in scripted code it was, and is a RuntimeError.
 
-    Other errors are those of Python; inside of another scripted function, errors pass as they are.
+    TypeErrors and errors of classes of ours are as they are; inside of another scripted function,
+    errors pass. What is raised in the program itself is an Error.
     """
     outermost = not (state.CURRENT.scripting or state.CURRENT.tracing)
     try:
         yield
-    except RuntimeError as error:
-        if not outermost or type(error) is not RuntimeError or str(error).startswith(_HEAD):
-            raise
+    except Exception as error:
         places = _places(error.__traceback__)
-        text = _traced_text(places) if traced else "".join(map(_scripted_text, places))
-        if not places:
+        raised = not traced and _is_raised(error.__traceback__)
+        usual = type(error) in ((RuntimeError,) if traced else _ERRORS)
+        if not outermost or not places or not (raised or usual) or str(error).startswith(_HEAD):
             raise
-        raise RuntimeError(
-            f"{_HEAD} (most recent call last):\n{text}RuntimeError: {error}\n"
-        ) from None
+        text = _traced_text(places) if traced else "".join(map(_scripted_text, places))
+        kind, words = (Error if raised else RuntimeError), _words(error, raised)
+        raise kind(f"{_HEAD} (most recent call last):\n{text}{words}\n") from None
 
 
-Place = tuple[CodeType, int, tuple[int | None, int | None, int | None, int | None]]
+_ERRORS = (RuntimeError, IndexError, KeyError, ValueError, ZeroDivisionError)
+_WORDS = (  # of Python, and of the language
+    (r"integer division or modulo by zero|integer modulo by zero", "division by 0"),
+    (r"(.+) is not in list", r"'\1' is not in list"),
+    (r"not enough values to unpack \(expected (\d+), got (\d+)\)",
+     r"Expected \1 elements in a list but found \2"),
+    (r"invalid literal for int.*", "stoll"),
+    (r"could not convert string to float.*", "stod"),
+    (r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)",
+     r"select(): index \1 out of range for tensor of size [\3] at dimension \2"),
+)  # fmt: skip
+
+
+def _words(error: Exception, raised: bool) -> str:
+    name = type(error).__name__
+    if isinstance(error, AssertionError):
+        return f"RuntimeError: AssertionError: {error}"
+    if raised:
+        return f"{type(error).__module__}.{name}: {error}"
+    if isinstance(error, KeyError):
+        return f"RuntimeError: KeyError: {error.args[0]}"
+    for pattern, text in _WORDS:
+        if re.fullmatch(pattern, str(error)):
+            return f"RuntimeError: {re.sub(pattern, text, str(error))}"
+    return f"RuntimeError: {error}"
+
+
+def _is_raised(trace: TracebackType | None) -> bool:
+    """Whether the innermost step of a traceback is a `raise` or an `assert` of the program."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_filename.startswith(OURS):
+        return False
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+Place = tuple[CodeType, int, int]
 
 
 def _places(trace: TracebackType | None) -> list[Place]:
@@ -46,8 +90,7 @@ def _places(trace: TracebackType | None) -> list[Place]:
     while trace is not None:
         code = trace.tb_frame.f_code
         if not code.co_filename.startswith(OURS):
-            positions = list(code.co_positions())
-            places.append((code, trace.tb_lineno, positions[trace.tb_lasti // 2]))
+            places.append((code, trace.tb_lineno, trace.tb_lasti))
         trace = trace.tb_next
     return places
 
@@ -61,7 +104,8 @@ def _traced_text(places: list[Place]) -> str:
 
 def _scripted_text(place: Place) -> str:
     """A function's lines around a step, which is underlined."""
-    code, line, (_, last, start, end) = place
+    code, line, instruction = place
+    _, last, start, end = list(code.co_positions())[instruction // 2]
     head = f'  File "{code.co_filename}", line {line}, in {code.co_name}\n'
     try:
         lines, first = inspect.getsourcelines(code)
@@ -74,6 +118,10 @@ def _scripted_text(place: Place) -> str:
     callee = text[start : bracket if bracket > 0 else end]
     if bracket > 0 and callee.replace(".", "").isidentifier():
         end = bracket
+    if dis.opname[code.co_code[instruction]] == "RAISE_VARARGS":
+        start, end = len(text) - len(text.lstrip()), len(text.rstrip().rstrip("\"')"))
+    elif end != bracket:  # what closes a last call or text does not count
+        end -= text[start:end].endswith(('"]', "']", ")"))
     before = "".join(lines[max(0, at - _CONTEXT) : at])
     after = "".join(lines[at + 1 : at + 1 + _CONTEXT])
     mark = f"{' ' * start}{'~' * (end - start)} <--- HERE\n"
