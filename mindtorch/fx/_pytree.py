@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -25,8 +26,10 @@ def tree_flatten_spec(pytree: PyTree, spec: TreeSpec) -> list[Any]:
     flatten_fn = SUPPORTED_NODES_SPEC.get(spec.type)
     if flatten_fn is not None:
         inner = flatten_fn(pytree, spec)
-    elif isinstance(pytree, dict):
+    elif spec.type in (dict, OrderedDict, defaultdict):
         inner = [pytree[key] for key in spec.context]
+    elif issubclass(spec.type, list | tuple):  # or what stands for one in a trace
+        inner = [pytree[at] for at in range(spec.num_children)]
     else:
         inner = list(SUPPORTED_NODES[spec.type].flatten_fn(pytree)[0])
     parts = zip(inner, spec.children(), strict=False)

@@ -93,6 +93,19 @@ def _program_frames() -> list[FrameType]:
     return frames if frame is not None else []
 
 
+def stack_text() -> str:
+    """The program's lines inside of what is traced by a Tracer, the outermost first."""
+    lines, frame = list[str](), cast("FrameType | None", sys._getframe(1))
+    while frame is not None and frame.f_code.co_name != "_traced":
+        code, number = frame.f_code, frame.f_lineno
+        if _of_program(code, frame.f_globals):
+            source = linecache.getline(code.co_filename, number).strip()
+            place = f'File "{code.co_filename}", line {number}, in {code.co_name}'
+            lines.insert(0, place + f"\n    {source}" * bool(source))
+        frame = frame.f_back
+    return "\n  ".join(lines) if frame is not None else ""
+
+
 def variable_of(tensor: object) -> str | None:
     """Where the function that is traced has a tensor: `L['x']`, `G['x']` of its module."""
     frames = _program_frames()

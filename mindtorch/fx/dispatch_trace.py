@@ -28,6 +28,7 @@ from .graph import Graph
 from .node import Node
 from .passes.shape_prop import _extract_tensor_metadata
 from .recorder import Arguments, InnerTrace, Keywords, Naming
+from .traceback import has_preserved_node_meta, note_current
 from .view_inverses import ViewStep, undo
 
 _VALUE = "_local_scalar_dense"
@@ -121,7 +122,11 @@ class DispatchRecorder(Naming, TorchDispatchMode):
         kwargs: Mapping[str, object] = MappingProxyType({}),
     ) -> Node:
         label = self.graph._target_to_str(function.overloadpacket.__name__)
-        return self.graph.create_node("call_function", function, args, dict(kwargs), label)
+        node = self.graph.create_node("call_function", function, args, dict(kwargs), label)
+        if has_preserved_node_meta():
+            node.meta["original_aten"] = function
+            note_current(node)
+        return node
 
     def _write(self, tensor: Tensor, node: Node) -> None:
         """A write to a tensor gave a node: the memory's first tensor has it in its place."""

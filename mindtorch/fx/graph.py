@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import copy
+import enum
 import importlib
 import keyword
 import math
@@ -122,11 +123,13 @@ class _Namespace:
 
 @dataclass
 class PythonCode:
-    """Generated code: its text, the objects that it names, and which line is which node's."""
+    """Generated code: its text, the objects that it names, which line is which node's, by number,
+    and how many lines stand before those."""
 
     src: str
     globals: dict[str, Any]
     _lineno_map: dict[int, int | None] | None = None
+    _prologue_start: int = 0
 
 
 class _node_list:  # noqa: N801 - torch's name
@@ -210,6 +213,8 @@ class _Writer:
         if isinstance(arg, dict):
             items = (f"{k!r}: {self.argument(v)}" for k, v in arg.items())
             return f"{{{', '.join(items)}}}"
+        if isinstance(arg, enum.Enum):
+            return f"{self.named(type(arg).__name__, type(arg))}.{arg.name}"
         if isinstance(arg, slice):
             parts = ", ".join(self.argument(x) for x in (arg.start, arg.stop, arg.step))
             return f"slice({parts})"
@@ -341,6 +346,10 @@ class CodeGen:
         for node in nodes:
             writer.write(node)
         body = _with_deletions(writer.lines, nodes)
+        places = {node: at for at, node in enumerate(nodes)}
+        pairs = zip(body, writer.lines, strict=True)
+        owners = {id(line): places[node] for line, (_, node) in pairs}
+        statements = body  # which keeps the lines alive
         if not body:
             body = ["pass\n"]
         if self._body_transformer is not None:
@@ -348,7 +357,15 @@ class CodeGen:
         head = self.gen_fn_def(writer.free, writer.returns)
         text = "".join("    " + line for line in "".join(body).splitlines(keepends=True))
         wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped)
-        return PythonCode(f"\n{wraps}\n\n{head}\n{text}    ", writer.globals, {})
+        place: int | None = None
+        by_line = list[int | None]()
+        for line in body:
+            place = owners.get(id(line), place)
+            by_line += [place] * line.count("\n")
+        numbers = dict(enumerate([*by_line, place], 1))
+        del statements
+        before = f"\n{wraps}\n\n{head}\n"
+        return PythonCode(f"{before}{text}    ", writer.globals, numbers, before.count("\n"))
 
 
 def _with_deletions(lines: list[tuple[str, Node]], nodes: _node_list) -> list[str]:
@@ -463,6 +480,7 @@ class Graph:
         self._owning_module = owning_module
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._codegen = CodeGen()
+        self._co_fields: dict[str, Any] = {}  # of the code that was traced
 
     @property
     def owning_module(self) -> Module | None:
@@ -650,7 +668,7 @@ class Graph:
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
         copied = Graph(tracer_cls=self._tracer_cls)
-        copied._codegen = copy.deepcopy(self._codegen)
+        copied._codegen, copied._co_fields = copy.deepcopy(self._codegen), self._co_fields
         values: dict[Node, Any] = {}
         ended = copied.graph_copy(self, values, return_output_node=True)
         if ended is not None:
@@ -731,15 +749,22 @@ class Graph:
         """Write code in another way."""
         self._codegen = codegen
 
-    @contextlib.contextmanager
-    def on_generate_code(self, make_transformer: Callable[[Any], Any]) -> Iterator[None]:
-        """Inside, the body's lines pass through a function; it is made from the one before."""
-        before = self._codegen._body_transformer
-        self._codegen._body_transformer = make_transformer(before)
-        try:
-            yield
-        finally:
-            self._codegen._body_transformer = before
+    def on_generate_code(
+        self, make_transformer: Callable[[Any], Any]
+    ) -> contextlib.AbstractContextManager[None]:
+        """Let the body's lines pass through a function, until a `with` of the result ends; it is
+        made from the one before."""
+        codegen, before = self._codegen, self._codegen._body_transformer
+        codegen._body_transformer = make_transformer(before)
+
+        @contextlib.contextmanager
+        def until() -> Iterator[None]:
+            try:
+                yield
+            finally:
+                codegen._body_transformer = before
+
+        return until()
 
     def process_inputs(self, *args: object) -> Any:
         """Arguments as the placeholders take them."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import linecache
+import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from traceback import FrameSummary, extract_tb, format_exc
 from types import ModuleType
 from typing import Any
 
@@ -19,18 +21,46 @@ from .tracer import Tracer
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
+_PACKAGE = str(Path(__file__).parents[1])
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+_GENERATED = "<eval_with_key>"
 _COUNT = count()
 
 
-def _forward_from_src(src: str, globals: dict[str, Any]) -> Callable[..., Any]:
-    """The function of generated code; its text is shown in tracebacks."""
-    name = f"<eval_with_key>.{next(_COUNT)}"
+def _forward_from_src(
+    src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None
+) -> Callable[..., Any]:
+    """The function of generated code; its text is shown in tracebacks, which say of what it is."""
+    name = f"{_GENERATED}.{next(_COUNT)}"
+    if co_fields:
+        name += " from {co_filename}:{co_firstlineno} in {co_name}".format(**co_fields)
     linecache.cache[name] = (len(src), None, src.splitlines(keepends=True), name)
     scope = {**_own_globals(), **globals}
     exec(compile(src, name, "exec"), scope)
     forward: Callable[..., Any] = scope["forward"]
     return forward
+
+
+def _generated_frame(error: Exception) -> FrameSummary | None:
+    """Where generated code called what raised; None where that is further code in Python."""
+    frames = extract_tb(error.__traceback__)
+    at = next((i for i in reversed(range(len(frames))) if _GENERATED in frames[i].filename), None)
+    if at is None or not all(_PACKAGE in f.filename for f in frames[at + 1 :]):
+        return None
+    return None if any("/nn/modules/" in f.filename for f in frames[at + 1 :]) else frames[at]
+
+
+def _explanation(frame: FrameSummary) -> str:
+    """The error that is being handled, and the lines of generated code around it."""
+    at = frame.lineno or 0
+    lines = linecache.getlines(frame.filename)
+    marker = "~" * (len(frame.line or "") + 3) + " <--- HERE"
+    return "\n".join([
+        format_exc(),
+        f"Call using an FX-traced Module, line {at} of the traced Module's generated forward"
+        " function:",
+        "".join(lines[at - 2 : at]), marker, "\n".join(lines[at : at + 2]),
+    ])  # fmt: skip
 
 
 def _reach(module: Module, path: list[str], make: bool) -> Module | None:
@@ -208,8 +238,24 @@ class GraphModule(Module):
         python_code = self._graph.python_code(root_module="self")
         self.__dict__["_code"] = python_code.src
         self.__dict__["_code_globals"] = python_code.globals
-        type(self).forward = _forward_from_src(python_code.src, python_code.globals)
+        self.__dict__["_lineno_map"] = python_code._lineno_map
+        self.__dict__["_prologue_start"] = python_code._prologue_start
+        type(self).forward = _forward_from_src(
+            python_code.src, python_code.globals, self._graph._co_fields
+        )
         return python_code
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except Exception as error:
+            frame = _generated_frame(error)
+            if frame is not None:
+                print(_explanation(frame), file=sys.stderr)
+            raise
+
+    def _replicate_for_data_parallel(self) -> GraphModule:
+        return copy.copy(self)
 
     def add_submodule(self, target: str, m: Module) -> bool:
         """Put a module at a path; False where something else is in the way."""
@@ -286,8 +332,9 @@ class GraphModule(Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         body = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code_globals")}
-        code_module = _CodeOnlyModule(copy.deepcopy(body, memo))
         copied: GraphModule = GraphModule.__new__(type(self).__mro__[1])
+        memo[id(self)] = copied
+        code_module = _CodeOnlyModule(copy.deepcopy(body, memo))
         GraphModule.__init__(copied, code_module, copy.deepcopy(self._graph), type(self).__name__)
         for name, value in code_module.__dict__.items():
             if name not in ("_parameters", "_buffers", "_modules") and name[:5] != "_code":
@@ -298,7 +345,7 @@ class GraphModule(Module):
         return copied
 
     def __copy__(self) -> GraphModule:
-        copied = GraphModule(self, self.graph, type(self).__name__)
+        copied = GraphModule(self, self.graph)
         copied.meta = self.meta
         return copied
 

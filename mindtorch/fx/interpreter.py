@@ -10,6 +10,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, Target, map_aggregate, map_arg
 from .proxy import Proxy
+from .traceback import preserve_node_meta, set_current_meta
 from .tracer import Tracer
 
 __all__ = ["Interpreter", "Transformer"]
@@ -51,7 +52,8 @@ class Interpreter:
             if node in self.env:
                 continue
             try:
-                self.env[node] = self.run_node(node)
+                with set_current_meta(node):
+                    self.env[node] = self.run_node(node)
             except Exception as error:
                 self._explain(error, node)
                 raise
@@ -191,7 +193,8 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The new graph as a module."""
-        result = super().run(enable_io_processing=False)
+        with preserve_node_meta():
+            result = super().run(enable_io_processing=False)
         if result is not None:
 
             def node_of(a: object) -> Any:

@@ -48,6 +48,21 @@ def _signature(target: Callable[..., Any]) -> inspect.Signature | None:
     return inspect.Signature(parameters)
 
 
+def refuse_mutable(target: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """RuntimeError in torch's words for a function of torch's that writes to its arguments."""
+    name = getattr(target, "__name__", "")
+    if getattr(mindtorch, name or "_", None) is not target:
+        return
+    packet = getattr(namespace("aten"), name, None)
+    kinds = () if packet is None else packet.overloads()
+    schemas = [getattr(packet, k)._schema for k in kinds if ("out" in k) == ("out" in kwargs)]
+    if schemas and schemas[0].is_mutable:
+        raise RuntimeError(
+            f"Tried to trace mutable operation {schemas[0]}. FX only supports functional code, so"
+            " operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
+        )
+
+
 def _normalized(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], named: bool
 ) -> ArgsKwargsPair | None:

@@ -8,18 +8,21 @@ import enum
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 from .._autograd.scope import StepScope as _Scope
 from .._dispatch.overrides import is_tensor_method_or_property
 from .._tensor.tensor import Tensor
-from .call_sites import as_called_by_python
+from .call_sites import as_called_by_python, stack_text
 from .graph import Graph, magic_methods, reflectable_magic_methods
 from .immutable_collections import (
     immutable_dict as immutable_dict,
     immutable_list as immutable_list,
 )
 from .node import Node, Target, base_types, map_aggregate
+from .operator_schemas import refuse_mutable
+from .traceback import note_current
 
 __all__ = ["Attribute", "GraphAppendingTracer", "Node", "ParameterProxy", "Proxy", "Scope",
            "ScopeContextManager", "TraceError", "TracerBase", "assert_fn",
@@ -85,11 +88,19 @@ class TracerBase:
         name: str | None = None,
         type_expr: object = None,
     ) -> Node:
-        """A node of the graph, with the modules that were being called."""
+        """A node of the graph, with the modules that were being called.
+
+        RuntimeError for a function that writes, where `check_mutable_operations`.
+        """
+        if kind == "call_function" and self.check_mutable_operations:
+            refuse_mutable(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         stack = getattr(self, "module_stack", None)
         if stack:
             node.meta["nn_module_stack"] = copy.copy(stack)
+        note_current(node)
+        if self.record_stack_traces and node.stack_trace is None and (text := stack_text()):
+            node.stack_trace = text
         return node
 
     def proxy(self, node: Node) -> Proxy:
@@ -119,9 +130,14 @@ class TracerBase:
             return a.node
         if hasattr(a, "__fx_create_arg__"):
             return a.__fx_create_arg__(self)
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            values = tuple(self.create_arg(x) for x in a)
+            return self.create_node("call_function", type(a), values, {})
         if isinstance(a, tuple):
-            values = [self.create_arg(x) for x in a]
-            return type(a)(*values) if hasattr(a, "_fields") else tuple(values)
+            return tuple(self.create_arg(x) for x in a)
+        if is_dataclass(a) and not isinstance(a, type):
+            parts = {f.name: self.create_arg(getattr(a, f.name)) for f in fields(a)}
+            return self.create_node("call_function", type(a), (), parts)
         if isinstance(a, list):
             return [self.create_arg(x) for x in a]
         if isinstance(a, dict):

@@ -308,7 +308,7 @@ class Tracer(TracerBase):
         self, root_fn: Any, is_module: bool, concrete_args: Any = None
     ) -> tuple[Callable[..., Any], list[Any]]:
         """The function to call, and a placeholder's proxy for each of its arguments."""
-        fn = inspect.unwrap(root_fn)
+        fn, called = inspect.unwrap(root_fn), root_fn
         code = fn.__code__
         names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         args: list[Any] = [self.root] if is_module else []
@@ -323,8 +323,8 @@ class Tracer(TracerBase):
         concrete = self._by_name(concrete_args, names)
         args += [self._argument(fn, n, defaults, concrete) for n in names]
         if concrete is not None or code.co_kwonlyargcount or code.co_flags & 12:
-            return self._wrapped_root(fn, args, concrete, is_module)
-        return fn, args
+            return self._wrapped_root(fn, called, args, concrete, is_module)
+        return called, args
 
     @staticmethod
     def _by_name(concrete: Any, names: list[str]) -> dict[str, Any] | None:
@@ -365,7 +365,7 @@ class Tracer(TracerBase):
         return leaf
 
     def _wrapped_root(
-        self, fn: Any, args: list[Any], concrete: Any, is_module: bool
+        self, fn: Any, called: Any, args: list[Any], concrete: Any, is_module: bool
     ) -> tuple[Callable[..., Any], list[Any]]:
         """The function with stars handed over, and containers taken apart around it."""
         code = fn.__code__
@@ -375,11 +375,14 @@ class Tracer(TracerBase):
             if code.co_flags & flag:
                 args.append(self._star(sign, next(stars)))
         # One proxy is all of `*args`, so the function takes each of its names as one argument.
+        code = called.__code__
         flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
         code = code.replace(
             co_argcount=len(args), co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=flags
         )
-        fn = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+        fn = FunctionType(
+            code, called.__globals__, called.__name__, called.__defaults__, called.__closure__
+        )
 
         def call(*_: Any) -> Any:
             return fn(*args)
@@ -412,7 +415,11 @@ class Tracer(TracerBase):
     def _traced(self, root: object, concrete_args: Mapping[str, object] | None) -> Graph:
         if isinstance(root, Module):
             self.root: Any = root
-            fn = getattr(type(root), self.traced_func_name)
+            name = self.traced_func_name
+            if not hasattr(type(root), name):
+                owner = type(root).__name__
+                raise AssertionError(f"traced_func_name={name} doesn't exist in {owner}")
+            fn = getattr(type(root), name)
             self.root_module_name = root._get_name()
             self.submodule_paths = {m: n for n, m in root.named_modules()}
         else:
@@ -421,6 +428,8 @@ class Tracer(TracerBase):
         self.tensor_attrs = dict(_tensors_of(self.root, ""))
         if not isinstance(fn, FunctionType):
             raise AssertionError(f"Expected FunctionType, got {type(fn)}")
+        fields = "co_name", "co_filename", "co_firstlineno"
+        self.graph._co_fields = {field: getattr(fn.__code__, field) for field in fields}
         scope = fn.__globals__
         call, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
         with _Patcher() as patcher:

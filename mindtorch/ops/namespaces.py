@@ -323,28 +323,47 @@ def _writing(text: str) -> str:
 def _schema_of_row(overload: OpOverload) -> FunctionSchema:
     """A row's schema in the words of one of torch's overloads."""
     name, kind = overload.overloadpacket.__name__, overload._overloadname
-    plain = name.removesuffix("_")
-    row = next((OPS[n] for n in (f"{plain}.{kind}", plain, name) if n in OPS), None)
-    if row is None:
-        end = "" if kind == "default" else f".{kind}"
-        text = declarations().get(f"{name}{end}")
-        if text is None and plain != name and f"{plain}{end}" in declarations():
-            text = _writing(f"{name}{declarations()[f'{plain}{end}'].removeprefix(plain)}")
-        if text is None:
-            raise AttributeError(f"{overload} has no schema: it is no row")
-        alias = "(a!)" * (plain != name)
-        text = _writing(text) if alias else text
-        if name == "detach":  # a view
-            alias, text = "(a)", text.replace("Tensor self", "Tensor(a) self")
-        return function_schema("aten", f"{text} -> Tensor{alias}")
-    _, _, rest = row.text.partition("(")
-    rest = rest.replace("Tensor|Scalar", "Scalar" if kind == "Scalar" else "Tensor")
-    if kind == "Scalar":  # which takes alpha by position too
-        rest = rest.replace("*, Scalar alpha", "Scalar alpha")
-    if plain != name:
-        rest = _writing(rest).rpartition("->")[0] + "-> Tensor(a!)"
     end = "" if kind == "default" else f".{kind}"
-    return function_schema("aten", f"{name}{end}({rest}")
+    if not (outs := written_by(name, kind)):
+        return function_schema("aten", f"{name}{end}{_declared(name, kind)}")
+    parts = [p for p in kind.split("_") if p not in ("out", "values", name)]
+    arguments, _, results = _declared(name, "_".join(parts) or "default").rpartition(" -> ")
+    lists = results == "Tensor[]"
+    marks = [f"Tensor({letter}!){'[]' * lists}" for letter in "abc"[: len(outs)]]
+    arguments = arguments[:-1] + ", *" * ("*" not in arguments)
+    arguments += "".join(f", {mark} {out}" for mark, out in zip(marks, outs, strict=True)) + ")"
+    names = [r.partition(" ")[2] for r in results.strip("()").split(", ")]
+    values = [f"{m} {n}".strip() for m, n in zip(marks, names, strict=False)]
+    several = f"({', '.join(values)})"
+    results = "()" if lists else values[0] if len(outs) == 1 else several
+    return function_schema("aten", f"{name}{end}{arguments} -> {results}")
+
+
+def _declared(name: str, kind: str) -> str:
+    """Arguments and results of an overload that is given no memory for them."""
+    plain = name.removesuffix("_")
+    end = "" if kind == "default" else f".{kind}"
+    row = next((OPS[n] for n in (f"{plain}.{kind}", plain, name) if n in OPS), None)
+    if row is None or (end and row.name != f"{plain}{end}" and f"{plain}{end}" in declarations()):
+        text = declarations().get(f"{name}{end}", declarations().get(f"{plain}{end}"))
+        if text is None:
+            raise AttributeError(f"aten.{name}.{kind} has no schema: it is no row")
+        results = "Tensor" if row is None else row.text.rpartition(" -> ")[2]
+        results = "Tensor(a)" if name == "detach" else results
+        text = text[text.index("(") :]
+        text = text.replace("Tensor ", "Tensor(a) ", 1) if "(a)" in results else text
+        rest = f"{text} -> {results}"
+    else:
+        rest = row.text[row.text.index("(") :].replace(
+            "Tensor|Scalar", "Scalar" if kind == "Scalar" else "Tensor"
+        )
+        if kind == "Scalar":  # which takes alpha by position too
+            rest = rest.replace("*, Scalar alpha", "Scalar alpha")
+    if plain == name:
+        return rest
+    if rest.startswith("(Tensor[] self"):
+        return rest.replace("Tensor[]", "Tensor(a!)[]", 1).rpartition("->")[0] + "-> ()"
+    return _writing(rest).rpartition("->")[0] + "-> Tensor(a!)"
 
 
 def define(

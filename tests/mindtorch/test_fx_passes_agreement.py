@@ -1,7 +1,12 @@
 """torch.fx.passes and its kin change graphs as in torch: the code that is left, and what is said."""
 
+import copy
+import functools
 import importlib
 import operator
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
 
 import pytest
 
@@ -245,7 +250,116 @@ def managed_passes(lib):
     yield str(error.value)
 
 
-CASES = (folded_constants, spelled_calls, written_in_place, merged_products, noted_sizes,
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+@dataclass
+class Record:
+    one: object
+    two: object = 3
+
+
+class Kind(Enum):
+    FIRST = 1
+
+
+def doubled(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return function(*args, **kwargs) * 2
+
+    return call
+
+
+def kinds_of_values(lib):
+    x = lib.ones(2)
+    tracer = lib.fx.Tracer()
+    for function in (
+        lambda x: [Pair(x, {"k": Pair(1, x)})],
+        lambda x: {"a": Record(Record(x), two=[x * 2])},
+        lambda x: lib.where(x > 0, x, Kind.FIRST.value) if x is not None else x,
+        lambda x: pick(x, Kind.FIRST),
+        doubled(lambda x: x + 1),
+    ):
+        tracer._autowrap_function_ids.add(id(pick))
+        traced = lib.fx.GraphModule(lib.nn.Module(), tracer.trace(function))
+        yield traced.code, repr(traced(x)), traced._lineno_map, traced._prologue_start
+        yield traced.forward.__code__.co_filename.partition(" from ")[2]
+        traced.meta["own"] = traced
+        copied = copy.deepcopy(traced)
+        yield copied.meta["own"] is copied
+
+
+def pick(x, kind):
+    return x * kind.value
+
+
+def refused_functions(lib):
+    class Strict(lib.fx.Tracer):
+        check_mutable_operations = True
+
+    class Named(lib.fx.Tracer):
+        traced_func_name = "other"
+
+    for tracer, root in (
+        (Strict(), lambda x: lib.sigmoid(x, out=lib.rand_like(x))), (Strict(), lambda x: x.add_(1)),
+        (Named(), net(lib)),
+    ):  # fmt: skip
+        try:
+            yield str(tracer.trace(root))
+        except (AssertionError, RuntimeError) as error:
+            yield str(error)
+
+
+def containers_traced_again(lib):
+    pytree = lib.utils._pytree
+    inputs = {"a": lib.fx.PH, "z": [lib.fx.PH, lib.fx.PH]}
+    value = pytree.tree_map(lambda _: lib.ones(2), inputs)
+    traced = lib.fx.symbolic_trace(lambda x: x["a"] + x["z"][1], concrete_args={"x": inputs})
+    again = lib.fx.symbolic_trace(traced)
+    yield again.code, again(value).tolist()
+
+
+def notes_of_nodes(lib):
+    notes = part(lib, "traceback")
+    traced = lib.fx.symbolic_trace(lambda x: x.sin() + 1)
+    for at, node in enumerate(traced.graph.nodes):
+        node.meta.update(stack_trace=f"line {at}", nn_module_stack="net", other=1, custom={"k": 2})
+
+    def listing(module):
+        keys = "stack_trace", "nn_module_stack", "other", "custom", "original_aten"
+        return [[str(n.meta.get(k)) for k in keys] for n in module.graph.nodes]
+
+    yield listing(lib.fx.Transformer(traced).transform())
+    make_fx = part(lib, "experimental.proxy_tensor").make_fx
+
+    def annotated(x):
+        with notes.annotate({"own": 1}):
+            y = x + 1
+        return y * 2
+
+    with notes.preserve_node_meta():
+        yield listing(make_fx(lib.fx.Interpreter(traced).run)(lib.ones(2)))[1:3]
+        yield listing(make_fx(annotated)(lib.ones(2)))[:3]
+    yield listing(make_fx(annotated)(lib.ones(2)))
+
+
+OVERLOADS = (
+    "sigmoid.out", "add.out", "relu_.default", "cat.out", "mm.out", "topk.values", "exp.out",
+    "_foreach_neg_.default", "_foreach_sigmoid.out", "clamp.out", "max.dim_max", "transpose.int",
+)  # fmt: skip
+
+
+def schemas(lib):
+    for packet, overload in (name.split(".") for name in OVERLOADS):
+        schema = getattr(getattr(lib.ops.aten, packet), overload)._schema
+        yield str(schema).replace("SymInt", "int"), schema.is_mutable
+
+
+CASES = (kinds_of_values, refused_functions, containers_traced_again, notes_of_nodes, schemas,
+         folded_constants, spelled_calls, written_in_place, merged_products, noted_sizes,
          managed_passes, split_by_tags, common_subexpressions, ordered_passes, partitions, matches, for_inference,
          arguments_by_name, arguments_as_written)  # fmt: skip
 

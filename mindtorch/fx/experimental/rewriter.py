@@ -25,11 +25,11 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - torch's name
         source = textwrap.dedent(inspect.getsource(fn))
         tree = ast.fix_missing_locations(self.visit(ast.parse(source)))
         names = {**fn.__globals__, "torch": mindtorch}
+        scope = fn.__globals__ if fn.__globals__.get("torch") is mindtorch else dict(names)
         exec(compile(tree, "", "exec"), names)
         rewritten = cast(FunctionType, names[fn.__name__])
-        changed = copy.copy(fn.__globals__)
         function = FunctionType(
-            rewritten.__code__, {**changed, "torch": mindtorch}, fn.__name__, fn.__defaults__,
+            rewritten.__code__, scope, fn.__name__, fn.__defaults__,
             fn.__closure__ if rewritten.__code__.co_freevars else None,
         )  # fmt: skip
         function.__kwdefaults__ = copy.copy(fn.__kwdefaults__)
