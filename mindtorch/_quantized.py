@@ -45,20 +45,22 @@ _INTEGERS = {
 }
 _MOVES = frozenset((
     "chunk", "clone", "contiguous", "cpu", "detach", "expand", "flatten", "flip", "index_select",
-    "movedim", "narrow", "permute", "reshape", "select", "slice", "split", "squeeze", "t",
+    "movedim", "narrow", "permute", "repeat", "reshape", "select", "slice", "split", "squeeze", "t",
     "transpose", "unbind", "unflatten", "unsqueeze", "view",
 ))  # fmt: skip
 # Rows on the integers whose order is that of the values, and rows that torch rounds again.
-_ORDERED = frozenset(("max", "min", "amax", "amin", "sort", "topk", "max_pool1d", "max_pool2d"))
+_ORDERED = frozenset(("max", "min", "amax", "amin", "sort", "topk", "max_pool2d"))
 _ROUNDED = frozenset(("relu", "clamp", "mean", "adaptive_avg_pool2d", "avg_pool2d", "hardtanh",
                       "leaky_relu", "sigmoid", "tanh", "hardswish", "elu", "threshold",
-                      "interpolate", "avg_pool3d", "adaptive_avg_pool3d"))  # fmt: skip
+                      "interpolate", "avg_pool3d", "adaptive_avg_pool3d", "gelu", "max_pool1d",
+                      "pad", "std", "masked_fill"))  # fmt: skip
 # What has bounds has a scale of its own.
 _LIMITED = {
     "hardsigmoid": {mindtorch.quint8: (1 / 256, 0), mindtorch.qint8: (1 / 256, -128)},
     "sigmoid": {mindtorch.quint8: (1 / 256, 0), mindtorch.qint8: (1 / 256, -128)},
     "tanh": {mindtorch.quint8: (2 / 256, 128), mindtorch.qint8: (2 / 256, 0)},
 }
+_NO_CAST = "Creation of quantized tensor requires quantized dtype like torch.quint8"
 _COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
@@ -167,9 +169,7 @@ class QuantizedTensor(Tensor):
         if not dtypes or dtypes[0] is self._kind:
             rest = [v for v in args if not isinstance(v, Dtype)]
             return self._with(self._ints.to(*rest, **kwargs))
-        raise RuntimeError(
-            "Creation of quantized tensor requires quantized dtype like torch.quint8"
-        )
+        raise RuntimeError(_NO_CAST)
 
     def float(self, *more: object, memory_format: object = None) -> Tensor:
         return self.to(mindtorch.float32)
@@ -404,7 +404,7 @@ def _kind_of(integers: Tensor) -> Dtype:
     for kind, (whole, *_) in _INTEGERS.items():
         if whole is integers.dtype:
             return kind
-    raise RuntimeError("Creation of quantized tensor requires quantized dtype like torch.quint8")
+    raise RuntimeError(_NO_CAST)
 
 
 def _make_per_tensor_quantized_tensor(
@@ -450,6 +450,8 @@ def _call(name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     first = next(a for a in flat if isinstance(a, QuantizedTensor))
     if name in _COMPARED or name == "equal":
         return run(*(_each(args, QuantizedTensor.dequantize)), **kwargs)
+    if name == "dropout" and (args[1:2] == (0,) or False in (*args[2:3], kwargs.get("training"))):
+        return first
     if name in ("cat", "stack"):
         return _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
     if name in ("empty_like", "ones_like"):
@@ -460,7 +462,10 @@ def _call(name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         ints = _rounded(run(first.dequantize()), scale, zero, first._kind)
         return make(ints, scale, zero, None, first._kind)
     if name in _ROUNDED and first._axis is None:
-        return _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
+        result = _as(first, run(*_each(args, QuantizedTensor.dequantize), **kwargs))
+        if name == "gelu":
+            result._scales = float(np.float32(result._scales))
+        return result
     if name not in _MOVES | _ORDERED or (name in _ORDERED and first._axis is not None):
         raise _refusal(name, args)
     return _again(first, run(*_each(args, lambda q: q._ints), **kwargs))
@@ -474,6 +479,22 @@ def _refusal(name: str, args: Sequence[Any]) -> Exception:
     """What torch says of a function: it looks for the kernel of one of its overloads."""
     if error := layout_refusal("Quantized", "CPU", name, args):
         return error
+    one, other, bias = (*args, None, None)[:3]
+    if name == "_to_copy":
+        return RuntimeError(_NO_CAST)
+    if name == "allclose":
+        return RuntimeError("isclose is not supported for quantized inputs.")
+    if name == "linear" and isinstance(bias, Tensor) and one.dtype is not other.dtype:
+        words = " and ".join(v.dtype.legacy.removesuffix("Tensor") for v in (one, other))
+        return RuntimeError(f"mat1 and mat2 must have the same dtype, but got {words}")
+    if name.startswith("conv") and isinstance(bias, Tensor) and isinstance(one, QuantizedTensor):
+        kind = str(one.dtype).rpartition(".")[2]
+        return RuntimeError(f"Input type (c10::{kind}) and bias type (float) should be the same")
+    name = {
+        "linear": "mm.out",
+        "dropout": "bernoulli_.float",
+        "batch_norm": "native_batch_norm",
+    }.get(name, name)
     overloads: Sequence[str] = ()
     if name in OPS:
         overloads = getattr(namespace("aten"), name).overloads()

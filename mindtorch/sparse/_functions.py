@@ -866,6 +866,18 @@ def zeros_like(input: SparseTensor, **options: Any) -> Tensor:
     return make(input._layout, (*parts, none), empty, input.shape, True)
 
 
+@handles("new_ones", "new_full")
+def new_ones(self: SparseTensor, *_: object, **__: object) -> Tensor:
+    """Always an error, as in torch."""
+    raise refusal("fill_.Scalar", self)
+
+
+@handles("unbind")
+def unbind(self: SparseTensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Each slice of a dimension."""
+    return tuple(self.select(dim, i) for i in range(self.shape[dim]))
+
+
 @handles("ones_like")
 def ones_like(input: SparseTensor, **options: Any) -> Tensor:
     """Ones at the places of compressed rows or columns."""

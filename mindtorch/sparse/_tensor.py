@@ -109,6 +109,15 @@ class SparseTensor(Tensor):
         """What gradients go to."""
         return self._vals
 
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
+        """Let `hook` see the gradient, by this tensor's places, and replace it."""
+
+        def of_values(gradient: Tensor) -> Tensor | None:
+            result = hook(self._as_gradient(gradient))
+            return result._vals if isinstance(result, SparseTensor) else result
+
+        return self._vals.register_hook(of_values)
+
     def _as_gradient(self, gradient: Tensor) -> SparseTensor:
         """A gradient of the values as one of this tensor: each place once."""
         whole = make(self._layout, self._parts, gradient, self.shape, self._coalesced)
@@ -324,6 +333,7 @@ class SparseParameter(SparseTensor):
     """A sparse tensor that is a module's parameter; `isinstance` finds it by its mark."""
 
     _is_param = True
+    __getattribute__ = object.__getattribute__
 
 
 # torch has no classes of their own for them.

@@ -10,6 +10,7 @@ import re
 import pytest
 
 import mindtorch
+from tests.mindtorch.agreement import agree
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
 
@@ -334,3 +335,25 @@ def test_lengths_of_the_same_offsets_are_the_same_and_symbolic():
         return total, symbolic, a.shape == b.shape, t.cat([a, b], -1).shape[2]
 
     assert run(mindtorch) == run(torch)
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["plain", "normed", "scattered", "unchecked", "with a mask", "training", "learning"],
+)
+def test_an_encoder_leaves_padding_out(case):
+    def run(t):
+        t.manual_seed(0)
+        layer = t.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
+        norm = t.nn.LayerNorm(4, bias=True) if case == "normed" else None
+        encoder = t.nn.TransformerEncoder(layer, 2, norm=norm, mask_check=case != "unchecked")
+        encoder.train(case == "training")
+        padding = t.tensor([[False, False, False], [False, case == "scattered", True]])
+        if case == "scattered":
+            padding = padding.flip(1)
+        options = {"mask": t.zeros(3, 3) > 0} if case == "with a mask" else {}
+        with t.set_grad_enabled(case == "learning"):
+            x = t.arange(24.0).reshape(2, 3, 4).sin()
+            return encoder(x, src_key_padding_mask=padding, **options).detach()
+
+    agree(run, digits=4)

@@ -74,6 +74,14 @@ MODELS = {
     "number": lambda c: (c.pair(lambda m, x, t: m.a(x) + 1), (4, 3)),
     "negative": lambda c: (c.pair(lambda m, x, t: m.b(m.a(x) * -2)), (4, 3)),
     "far": lambda c: (c.pair(lambda m, x, t: m.a(x) + 30), (4, 3)),
+    "sliced": lambda c: (
+        c.pair(lambda m, x, t: m.b((t.cat([m.a(x), x], 1)[:, :3] * 2).add(x))),
+        (4, 3),
+    ),
+    "two sums": lambda c: (
+        c.pair(lambda m, x, t: (y := m.a(x)[:, :3]) + (y + y).sigmoid()),
+        (4, 3),
+    ),
     "chain": lambda c: (c.pair(lambda m, x, t: m.b(t.relu(m.a(x)))), (4, 3)),
 }
 MAPPINGS = {

@@ -54,12 +54,68 @@ FUNCTIONS = {
     "sort": lambda t, q: t.sort(q), "top": lambda t, q: q.topk(2), "cat": lambda t, q: t.cat([q, q]),
     "clamp": lambda t, q: q.clamp(0, 1), "into": lambda t, q: q.copy_(values(t) / 3),
     "filled": lambda t, q: q.fill_(1.0), "of torch": lambda t, q: t.dequantize(q),
+    "padded": lambda t, q: t.nn.functional.pad(q, (1, 1)), "repeated": lambda t, q: q.repeat(1, 2),
+    "hidden": lambda t, q: q.masked_fill(values(t) > 0, 0.0), "spread": lambda t, q: q.std(),
+    "gelu": lambda t, q: t.nn.functional.gelu(q),
+    "dropped": lambda t, q: t.nn.functional.dropout(q, 0.5, False),
     "dynamic": lambda t, q: t.quantize_per_tensor_dynamic(values(t), t.qint8, False),
     "narrow": lambda t, q: t.quantize_per_tensor_dynamic(values(t), t.quint8, True),
     "kind": lambda t, q: (q.dtype, q.is_quantized, q.type(), q.element_size(), q.shape, q.stride()),
     "deep": lambda t, q: copy.deepcopy(q), "several": lambda t, q: t.quantize_per_tensor(
         [values(t)] * 2, t.tensor([0.1, 0.2]), t.tensor([0, 1]), t.qint8),
 }  # fmt: skip
+
+
+def packed(t, q):
+    """A weight for three inputs with a bias, as operators take it, and an input."""
+    weight = t.quantize_per_tensor(t.arange(6.0).reshape(2, 3) / 9 - 0.2, 0.02, 0, t.qint8)
+    return q, t.ops.quantized.linear_prepack(weight, t.arange(2.0))
+
+
+def windowed(t, q, dims, *more):
+    """A window of ones over `dims` dims, packed, and an input of one channel."""
+    shape = (1, 1, *[1] * (dims - 2), 2, 1)[: dims + 2]
+    weight = t.quantize_per_tensor(t.ones(shape) / 3, 0.02, 0, t.qint8)
+    sizes = [1] * dims, [0] * dims, *([[0] * dims] if more else []), [1] * dims, 1
+    name = f"conv{'_transpose' * bool(more)}{dims}d"
+    held = getattr(t.ops.quantized, f"{name}_prepack")(weight, t.ones(1), *sizes)
+    return q.reshape(
+        1, 1, *[1] * (dims - 2), *q.shape[-min(dims, 2) :] if dims > 1 else (-1,)
+    ), held
+
+
+OPERATORS = {
+    "cat_relu": lambda t, q: ([q, q], 0, 0.3, 5), "add_scalar_relu": lambda t, q: (q, -0.7),
+    "mul_scalar_relu": lambda t, q: (q, 2.5), "clamp": lambda t, q: (q, 0.0, 0.6),
+    "threshold": lambda t, q: (q, 0.5, 0.0), "dropout": lambda t, q: (q, 0.5, False),
+    "max_pool1d": lambda t, q: (q[None], [2], [1], [0], [1], False),
+    "max_pool2d": lambda t, q: (q[None], [2, 2], [1, 1], [0, 0], [1, 1], False),
+    "batch_norm1d": lambda t, q: (
+        q, t.ones(3), t.zeros(3), t.zeros(3), t.ones(3), 1e-5, 0.13, 3),
+    "batch_norm2d_relu": lambda t, q: (
+        q[None, :, None], t.ones(2), t.zeros(2), t.zeros(2), t.ones(2), 1e-5, 0.13, 3),
+    "linear_dynamic": lambda t, q: (q.dequantize(), packed(t, q)[1]),
+    "linear_relu_dynamic": lambda t, q: (q.dequantize(), packed(t, q)[1], True),
+    "linear_dynamic_fp16": lambda t, q: (
+        q.dequantize(), t.ops.quantized.linear_prepack_fp16(t.ones(2, 3) / 3, t.ones(2))),
+    "conv1d": lambda t, q: (*windowed(t, q, 1), 0.05, 9),
+    "conv2d_relu": lambda t, q: (*windowed(t, q, 2), 0.05, 9),
+    "conv3d": lambda t, q: (*windowed(t, q, 3), 0.05, 9),
+    "conv_transpose2d": lambda t, q: (*windowed(t, q, 2, True), 0.05, 9),
+    "conv2d_unpack": lambda t, q: windowed(t, q, 2)[1:],
+    "conv2d_stride": lambda t, q: windowed(t, q, 2)[1:],
+    "conv2d_groups": lambda t, q: windowed(t, q, 2)[1:],
+    "conv2d_dynamic": lambda t, q: (q.dequantize().reshape(1, 1, 2, -1), windowed(t, q, 2)[1]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_of_quantised_tensors(name):
+    def run(t):
+        return repr(getattr(t.ops.quantized, name)(*OPERATORS[name](t, quantized(t))))
+
+    agree(run)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -81,6 +137,10 @@ REFUSED = {
     "array": lambda t: quantized(t).numpy(), "plain": lambda t: values(t).int_repr(),
     "plain scale": lambda t: values(t).q_scale(), "axis": lambda t: quantized(t).q_per_channel_axis(),
     "scale": lambda t: by_channel(t).q_scale(), "kind": lambda t: quantized(t, "float32"),
+    "a layer's weight": lambda t: t.nn.functional.linear(quantized(t), values(t), t.ones(2)),
+    "halves": lambda t: quantized(t).half(), "near": lambda t: t.allclose(quantized(t), quantized(t)),
+    "a layer's window": lambda t: t.nn.functional.conv1d(
+        quantized(t), t.ones(1, 2, 1), t.ones(1)),
     "whole numbers held": lambda t: t.fake_quantize_per_tensor_affine(t.arange(3), 0.1, 0, 0, 9),
     "points past the end": lambda t: t.fake_quantize_per_channel_affine(
         values(t), t.ones(2), t.tensor([0, 9], dtype=t.int32), 0, -4, 7),

@@ -253,6 +253,8 @@ B.to_sparse_csr().t()
 B.to_sparse_csr() * B.to_sparse_csr()
 H.to_sparse_csr(dense_dim=1).mT
 H.to_sparse_csr(dense_dim=1).dense_dim(), B.to_sparse_csc().sparse_dim(), B.to_sparse_csr()._nnz()
+a.unbind()
+a.new_ones(2)
 r - r
 r / 2
 r.add_(1.0)
@@ -404,6 +406,19 @@ def test_autograd_grad_gives_a_sparse_gradient():
         return repr(gradient).replace("mindtorch.", "torch.")
 
     agree(run)
+
+
+def test_a_sparse_parameter_is_learned_and_its_hooks_see_its_gradient():
+    def run(t):
+        weight, seen = t.nn.Parameter(t.eye(3).to_sparse()), []
+        weight.register_hook(lambda grad: seen.append(grad.to_dense()))
+        weight.register_hook(lambda grad: grad * 2)
+        step = t.optim.SGD([weight], 0.125)
+        t.sparse.mm(weight, t.arange(6.0).reshape(3, 2)).sum().backward()
+        step.step()
+        return seen, weight.dim(), weight.to_dense()
+
+    agree(run, digits=5)
 
 
 @pytest.mark.parametrize("fast", [False, True])

@@ -253,10 +253,8 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         src_key_padding_mask, mask = _float_masks(src_key_padding_mask, mask, "mask", src.dtype)
         causal = _is_causal(mask, is_causal)
-        looks = self.use_nested_tensor and self.mask_check and not self.layers[0].training
-        if looks and src.dim() == 3 and src_key_padding_mask is not None:
-            _refuse_padding(src_key_padding_mask, src)
         output: Any = src
+        padding = self._padding(src, src_key_padding_mask, mask)
         for layer in self.layers:
             output = layer(
                 output,
@@ -264,15 +262,25 @@ class TransformerEncoder(Module):
                 is_causal=causal,
                 src_key_padding_mask=src_key_padding_mask,
             )
+        if padding is not None:
+            output = output.masked_fill(padding[..., None], 0.0)
         return output if self.norm is None else self.norm(output)
 
-
-def _refuse_padding(mask: Tensor, src: Tensor) -> None:
-    """RuntimeError in the words of torch's look at which elements of each row are padding."""
-    if mask.dim() != 2:
-        raise RuntimeError("Padding mask should be 2D")
-    if mask.shape != src.shape[:2]:
-        raise RuntimeError("Mask size should match input size")
+    def _padding(self, src: Tensor, padding: Tensor | None, mask: Tensor | None) -> Tensor | None:
+        """bool `[B, S]`: the elements that layers without gradients leave out, which are zero then:
+        padding behind each sample. RuntimeError in torch's words for masks of other sizes."""
+        layer: Any = self.layers[0]
+        if not self.use_nested_tensor or layer.training or src.dim() != 3 or padding is None:
+            return None
+        if self.mask_check and padding.dim() != 2:
+            raise RuntimeError("Padding mask should be 2D")
+        if self.mask_check and padding.shape != src.shape[:2]:
+            raise RuntimeError("Mask size should match input size")
+        out = padding != 0
+        if mask is not None or (self.mask_check and bool((out[:, 1:] < out[:, :-1]).any())):
+            return None
+        learns = any(t.requires_grad for t in (src, *layer.parameters()))
+        return None if mindtorch.is_grad_enabled() and learns else out
 
 
 def _is_causal(mask: Tensor | None, flag: bool | None) -> bool:

@@ -7,13 +7,15 @@ from typing import Any
 
 import mindtorch as torch
 from mindtorch import Tensor
-from mindtorch._quantized import make
+from mindtorch._quantized import QuantizedTensor, make
 from mindtorch.nn import functional as F
 from mindtorch.ops.namespaces import namespace
 
 from ..nn.quantized._kernels import (
     centered,
     channels_last,
+    conv_dynamic,
+    convolved,
     linear_dynamic,
     of_floats,
     weighted,
@@ -87,11 +89,15 @@ def _matmul(qa: Any, qb: Any, scale: float, zero_point: int) -> Tensor:
     return result
 
 
-def _number(name: str) -> Any:
+def _number(name: str) -> Callable[..., Tensor]:
     return lambda qa, b: _NUMBERS[name](qa, b)
 
 
-def _batch_norm(name: str) -> Any:
+def _rectified(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda *args, **kwargs: torch.relu(function(*args, **kwargs))
+
+
+def _batch_norm(name: str) -> Callable[..., Tensor]:
     def operator(
         qx: Any, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float,
         output_scale: float, output_zero_point: int,
@@ -100,6 +106,7 @@ def _batch_norm(name: str) -> Any:
             return F.batch_norm(x, mean, var, weight, bias, False, 0.0, eps)
 
         result: Any = of_floats(normalise, qx, output_scale, output_zero_point, name)
+        result = torch.relu(result) if name.endswith("relu") else result
         return channels_last(result)
 
     return operator
@@ -124,7 +131,68 @@ class LinearPackedParamsBase:
         return self._bias
 
 
-def _linear(relu: bool) -> Any:
+class ConvPackedParamsBase(LinearPackedParamsBase):
+    """A weight and a bias with how the window moves, as `quantized::conv` takes them."""
+
+    def __init__(
+        self, weight: QuantizedTensor, bias: Tensor | None, name: str, stride: Sequence[int],
+        padding: Sequence[int], output_padding: Sequence[int], dilation: Sequence[int], groups: int,
+    ) -> None:  # fmt: skip
+        super().__init__(weight, bias)
+        self.name, self.transpose = name, "transpose" in name
+        self.stride, self.padding = list(stride), list(padding)
+        self.output_padding, self.dilation = list(output_padding), list(dilation)
+        self.groups = groups
+
+    def product(self, a: Tensor, w: Tensor) -> Tensor:
+        """The convolution of floats."""
+        more = (self.output_padding, self.groups, self.dilation)
+        rest = more if self.transpose else (self.dilation, self.groups)
+        result: Tensor = getattr(F, self.name)(a, w, None, self.stride, self.padding, *rest)
+        return result
+
+
+def _conv_operators(name: str, transpose: bool) -> dict[str, Callable[..., object]]:
+    """What there is of a convolution: packing, the result, rectified or of floats, and parts."""
+
+    def prepack(
+        weight: QuantizedTensor, bias: Tensor | None, stride: Sequence[int],
+        padding: Sequence[int], *rest: Any,
+    ) -> ConvPackedParamsBase:  # fmt: skip
+        more = rest if transpose else ([0] * len(stride), *rest)
+        return ConvPackedParamsBase(weight, bias, name, stride, padding, *more)
+
+    def result(relu: bool) -> Callable[..., Tensor]:
+        full = name + "_relu" * relu
+
+        def operator(
+            qx: QuantizedTensor, packed_weight: ConvPackedParamsBase, output_scale: float,
+            output_zero_point: int,
+        ) -> Tensor:  # fmt: skip
+            weight, bias = packed_weight.unpack()
+            ends = float(output_scale), int(output_zero_point)
+            return convolved(qx, weight, bias, *ends, relu, full, packed_weight.product)
+
+        return operator
+
+    def dynamic(
+        qx: Tensor, packed_weight: ConvPackedParamsBase, reduce_range: bool = False
+    ) -> Tensor:
+        weight, bias = packed_weight.unpack()
+        return conv_dynamic(qx, weight, bias, name, packed_weight.product, reduce_range)
+
+    def part(key: str) -> Callable[..., object]:
+        return lambda packed_weights: getattr(packed_weights, key)
+
+    parts = ("stride", "padding", "output_padding", "dilation", "groups", "transpose")
+    return {
+        name: result(False), f"{name}_relu": result(True), f"{name}_dynamic": dynamic,
+        f"{name}_prepack": prepack, f"{name}_unpack": lambda packed: packed.unpack(),
+        **{f"{name}_{key}": part(key) for key in parts},
+    }  # fmt: skip
+
+
+def _linear(relu: bool) -> Callable[..., Tensor]:
     name = "linear_relu" if relu else "linear"
 
     def operator(X: Any, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Tensor:  # noqa: N803
@@ -139,7 +207,13 @@ def _linear(relu: bool) -> Any:
 
 
 def _linear_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:  # noqa: N803
-    return linear_dynamic(X, *W_prepack.unpack())
+    weight, bias = W_prepack.unpack()
+    return linear_dynamic(X, weight, bias, reduce_range)
+
+
+def _prepack_fp16(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsBase:  # noqa: N803
+    """Weights that are rounded to float16."""
+    return LinearPackedParamsBase(W.detach().half().float(), B)
 
 
 # Functions of what the integers stand for: name → schema's parameters, and the function of floats.
@@ -167,7 +241,7 @@ _OF_FLOATS: dict[str, tuple[str, Callable[..., Tensor]]] = {
 }  # fmt: skip
 
 
-def _of_floats(name: str) -> Any:
+def _of_floats(name: str) -> Callable[..., Tensor]:
     text, function = _OF_FLOATS[name]
     words = [word.partition("=")[0] for word in text.split()]
     rest = [word for word in words if not word.startswith("output_")]
@@ -188,10 +262,23 @@ OPERATORS = {
     "add": _pair("add", torch.add, False), "add_relu": _pair("add_relu", torch.add, True),
     "mul": _pair("mul", torch.mul, False), "mul_relu": _pair("mul_relu", torch.mul, True),
     "cat": _cat, "add_scalar": _number("add"), "mul_scalar": _number("mul"), "matmul": _matmul,
-    "batch_norm2d": _batch_norm("batch_norm2d"), "batch_norm3d": _batch_norm("batch_norm3d"),
+    "cat_relu": _rectified(_cat), "add_scalar_relu": _rectified(_number("add")),
+    "mul_scalar_relu": _rectified(_number("mul")),
+    **{n: _batch_norm(n) for d in ("", "1d", "2d", "3d")
+       for n in (f"batch_norm{d}", f"batch_norm{d}_relu")},
+    **{key: op for d in (1, 2, 3) for t in ("", "_transpose")
+       for key, op in _conv_operators(f"conv{t}{d}d", bool(t)).items()},
+    "clamp": lambda qx, min=None, max=None: torch.clamp(qx, min, max),
+    "threshold": lambda qx, threshold, value: F.threshold(qx, threshold, value),
+    "dropout": lambda self, output_p=0.5, training=False: F.dropout(self, output_p, training),
+    "max_pool1d": lambda qx, *sizes: F.max_pool1d(qx, *sizes),
+    "max_pool2d": lambda qx, *sizes: F.max_pool2d(qx, *sizes),
     "linear_prepack": lambda W, B=None: LinearPackedParamsBase(W, B),  # noqa: N803
-    "linear_unpack": lambda W_prepack: W_prepack.unpack(),  # noqa: N803
     "linear": _linear(False), "linear_relu": _linear(True), "linear_dynamic": _linear_dynamic,
+    "linear_relu_dynamic": _rectified(_linear_dynamic), "linear_prepack_fp16": _prepack_fp16,
+    "linear_dynamic_fp16": _linear_dynamic, "linear_relu_dynamic_fp16": _rectified(_linear_dynamic),
+    "linear_unpack": lambda W_prepack: W_prepack.unpack(),  # noqa: N803
+    "linear_unpack_fp16": lambda W_prepack: W_prepack.unpack(),  # noqa: N803
     "relu6": lambda qx, inplace=False: within(qx, 0.0, 6.0, "relu6"),
     **{name: _of_floats(name) for name in _OF_FLOATS},
 }  # fmt: skip

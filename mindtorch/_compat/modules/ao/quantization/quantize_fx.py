@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import operator
+from collections import Counter
 from typing import Any
 
 import mindtorch as torch
@@ -206,8 +207,10 @@ class _Observing:
         weighted = node.op == "call_module" and kind in _weighted()
         numbers = [a for a in node.args if not isinstance(a, Node)]
         if kind in _PAIRS and numbers and not _is_dynamic(qconfig):
-            if isinstance(first, Node) and first in self.observers:
-                self._after(node, self.observers[first])
+            if isinstance(first, Node):
+                observed = self._before(first, qconfig)
+                node.args = (observed, *node.args[1:])
+                self._after(node, self.observers[observed])
             return
         pair = kind in _PAIRS and all(isinstance(a, Node) for a in node.args)
         if not (weighted or pair):
@@ -324,6 +327,9 @@ class _Converting:
         self.floats: dict[Node, Node] = {}
         self.integers: dict[Node, Node] = {}
         self.places: dict[Node, int] = {}
+        self.numbers: Counter[str] = Counter()  # of scales by their prefix, those unused too
+        self.scaled: set[Node] = set()  # observers whose scale has its number
+        self.taken = {node.name for node in observed.graph.nodes}
         self.root = copy.copy(observed)
 
     def float_of(self, node: Node) -> Node:
@@ -339,10 +345,8 @@ class _Converting:
     def _constants(self, prefix: str, observer: Any) -> list[Node]:
         """The scale and the zero point as buffers of the model."""
         scale, zero_point = observer.calculate_qparams()
-        number = 0
-        while hasattr(self.observed, f"{prefix}scale_{number}"):
-            number += 1
-        nodes = []
+        number, nodes = self.numbers[prefix], []
+        self.numbers[prefix] += 1
         pairs = (("scale", scale.float()), ("zero_point", zero_point.int()))
         for what, value in pairs:
             name = f"{prefix}{what}_{number}"
@@ -358,6 +362,7 @@ class _Converting:
         if source in self.integers:
             self.integers[node] = self.integers[source]
             self.float_of(node)
+            self.numbers["_"] += source.op != "call_module" and node not in self.scaled
             return
         user = next(iter(node.users))
         prefix = "_"
@@ -435,10 +440,11 @@ class _Converting:
         args = self._inputs(node.args, True)
         if all(isinstance(a, Node) for a in args):
             args = (*args, *self._constants("_", self.modules[str(observer.target)]))
-        call = self.graph.create_node(
-            "call_function", OPERATORS[name], args, {},
-            name if last is not node else f"{node.name}_1",
-        )  # fmt: skip
+            self.scaled.add(observer)
+        names = (f"{name}_{k}" if k else name for k in range(len(self.taken) + 1))
+        free = next(n for n in names if n not in self.taken)
+        self.taken.add(free)
+        call = self.graph.create_node("call_function", OPERATORS[name], args, {}, free)
         self.integers[node] = self.integers[last] = call
 
     def _layer(self, node: Node, module: Any, static: bool) -> None:
@@ -475,6 +481,11 @@ def convert_fx(
         convert_custom_config=convert_custom_config, qconfig_mapping=qconfig_mapping,
         backend_config=backend_config, keep_original_weights=keep_original_weights,
     )  # fmt: skip
+    if not isinstance(graph_module, GraphModule):
+        raise ValueError(
+            f"input model must be a GraphModule, Got type:{type(graph_module)} Please make sure to"
+            " follow the tutorials."
+        )
     observed = copy.deepcopy(graph_module)
     observed.meta["observed"] = graph_module.meta["observed"]
     converting = _Converting(observed)

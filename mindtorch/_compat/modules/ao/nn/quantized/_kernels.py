@@ -103,24 +103,26 @@ def within(x: Any, low: float, high: float, name: str) -> Tensor:
     return result
 
 
-def _quantised_input(x: Tensor, name: str) -> QuantizedTensor:
-    """An input of float32 on 7 bits, as dynamic layers take it."""
+def _quantised_input(x: Tensor, name: str, reduce_range: bool = True) -> QuantizedTensor:
+    """An input of float32 on 7 bits, as dynamic layers take it, or on 8."""
     if x.device.type != "cpu":
         text = without_kernel(f"quantized::{name}", "PrivateUse1")
         raise NotImplementedError(text)
     low, high = (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0)
-    scale, zero_point = choose_qparams(low, high, 0, 127)
+    scale, zero_point = choose_qparams(low, high, 0, 127 if reduce_range else 255)
     single = torch.tensor(scale, dtype=torch.float32)
     ints = (torch.round(x.detach() * (1.0 / single)) + zero_point).clamp(0, 255)
     return make(ints.to(torch.uint8), scale, zero_point, None, torch.quint8)
 
 
-def linear_dynamic(x: Tensor, weight: Any, bias: Tensor | None) -> Tensor:
+def linear_dynamic(
+    x: Tensor, weight: Any, bias: Tensor | None, reduce_range: bool = True
+) -> Tensor:
     """A linear layer of float32 whose input is quantised on the way."""
     if weight.dtype is not torch.qint8:  # float16 weights
         return torch.nn.functional.linear(x, weight, bias)
     name = "linear_dynamic"
-    q = _quantised_input(x, name)
+    q = _quantised_input(x, name, reduce_range)
     product = torch.matmul(centered(q, name), centered(weight, name).t())
     step = torch.tensor(q.q_scale(), dtype=torch.float32)
     result = product * (step * _scales(weight)).double()
@@ -131,10 +133,10 @@ def linear_dynamic(x: Tensor, weight: Any, bias: Tensor | None) -> Tensor:
 
 def conv_dynamic(
     x: Tensor, weight: Any, bias: Tensor | None, name: str,
-    product: Callable[[Tensor, Tensor], Tensor],
+    product: Callable[[Tensor, Tensor], Tensor], reduce_range: bool = True,
 ) -> Tensor:  # fmt: skip
     """A convolution of float32 whose input is quantised on the way, its result in steps of the
     input's."""
-    q = _quantised_input(x, name)
+    q = _quantised_input(x, name, reduce_range)
     scale, zero_point = float(q._scales), int(q._zeros)
     return convolved(q, weight, bias, scale, zero_point, False, name, product).dequantize()
