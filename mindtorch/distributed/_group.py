@@ -238,15 +238,15 @@ class ProcessGroup:
         return self._hccl
 
     def on_npu(self, tensor: Tensor, name: str) -> bool:
-        """Whether a tensor goes over HCCL; ValueError where the backend has no way for it."""
+        """Whether a tensor goes over HCCL; RuntimeError where the backend has no way for it."""
         kind = tensor.device.type
         if kind == "npu" and "hccl" in self.backend:
             return True
         if kind == "cpu" and "gloo" in self.backend:
             return False
-        raise ValueError(
-            f"{name}: backend {self.backend!r} has no way for tensors on {tensor.device}: gloo is "
-            "for cpu, hccl for npu, cpu:gloo,npu:hccl for both"
+        raise RuntimeError(
+            f"No backend type associated with device type {kind}\n{name}: {self.backend!r} has no"
+            " way for it: gloo is for cpu, hccl for npu, cpu:gloo,npu:hccl for both"
         )
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import mindtorch
 
 from .._tensor.tensor import Tensor
 from ..nn import functional
+from ..ops.rows.nn import flash
 
 __all__ = ["npu_fusion_attention"]
 _FAR: Final = 2147483647  # tokens before and after: no band
@@ -58,9 +59,28 @@ def npu_fusion_attention(
     if input_layout == "TND":
         return _packed(attend, (query, key, value), actual_seq_qlen, actual_seq_kvlen)
     q, k, v = (_heads_first(t, head_num, query, input_layout) for t in (query, key, value))
+    if pse is None and _has_operator(q, k, v, keep_prob, atten_mask, sparse_mode, band):
+        hidden = None if atten_mask is None else atten_mask.bool()
+        numbers = 1 - keep_prob, scale, sparse_mode, inner_precise
+        out, most, total = flash.scored(q, k, v, hidden, *numbers)
+        return (_laid_out(out, input_layout), most, total, out.new_empty(0), 0, 0, 0)
     out, most, total = attend(q, k, v)
     rest = (most.expand(*most.shape[:-1], 8), total.expand(*total.shape[:-1], 8))
     return (_laid_out(out, input_layout), *rest, out.new_empty(0), 0, 0, 0)
+
+
+def _has_operator(
+    query: Tensor, key: Tensor, value: Tensor, keep: float, mask: Tensor | None, mode: int,
+    band: tuple[int, int],
+) -> bool:  # fmt: skip
+    """Whether the device's operator takes heads `[B, N, S, D]` with such a mask, bands apart."""
+    if mode in (2, 3):
+        fits = mask is not None and mask.shape == (2048, 2048)
+    else:
+        whole = (*query.shape[:3], key.size(2))
+        fits = mode == 0 and band == (_FAR, _FAR) and (mask is None or mask.dim() in (2, 4))
+        fits = fits and (mask is None or tuple(mask.shape) == whole[4 - mask.dim() :])
+    return fits and flash.runs(query, key, value, None, 1 - keep, False, None, True)
 
 
 def _repeated(t: Tensor, query: Tensor) -> Tensor:

@@ -51,6 +51,22 @@ def test_attention_is_that_of_torch_in_every_layout(drawn, layout, mode):
     assert most.shape == total.shape == (2, 4, 3, 8)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("mode", "ahead"), [(2, 0), (3, 2)])
+def test_a_compressed_mask_hides_what_comes_later(mode, ahead, layout, drawn):
+    query, lay = drawn(2, 4, 3, 8).requires_grad_(), LAYOUTS[layout]
+    key, value = drawn(2, 2, 5, 8), drawn(2, 2, 5, 8)
+    later = torch.ones(2048, 2048, dtype=torch.bool, device=query.device).triu(1)
+    seen = torch.ones(3, 5, dtype=torch.bool, device=query.device).tril(ahead)
+    wanted = functional.scaled_dot_product_attention(query, key, value, seen, enable_gqa=True)
+    out = torch_npu.npu_fusion_attention(
+        lay(query), lay(key), lay(value), 4, layout, atten_mask=later, scale=8**-0.5,
+        sparse_mode=mode,
+    )[0]  # fmt: skip
+    close(out, lay(wanted))
+    close(*(torch.autograd.grad((r**2).sum(), query)[0] for r in (out, wanted)))
+
+
 def test_a_band_hides_what_is_far(drawn):
     query, key, value = (drawn(1, 1, 4, 8) for _ in range(3))
     full = torch.ones(4, 4, dtype=torch.bool, device=query.device)

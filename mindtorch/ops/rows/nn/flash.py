@@ -101,19 +101,32 @@ def attended(
         mode = 2 if max(rows, columns) > _COMPRESSED else 0
         sides = (_COMPRESSED, _COMPRESSED) if mode else (rows, columns)
         hidden = aten.triu(aten.ones(sides, dtype=dt.bool, device=query.device), 1)
-    bits = aten._draw_bits(query, batch * heads * rows * columns, dropout_p) if dropout_p else None
     factor = 1.0 / math.sqrt(depth) if scale is None else scale
     precise = 2 if mask is not None and rows > 1 else 0  # 2: rows that see nothing are zeros
-    return aten._flash_attention(
-        query, key, value, hidden, bits, float(factor), 1.0 - dropout_p, mode, precise
-    )[0]
+    return scored(query, key, value, hidden, dropout_p, factor, mode, precise)[0]
+
+
+def scored(
+    query: Tensor, key: Tensor, value: Tensor, hidden: Tensor | None, dropout_p: float,
+    scale: float, mode: int, precise: int,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Attention and its statistics, the maximum and sum of each row `[B, N, S, 8]`; modes 2 and 3
+    hide what comes later, beside a mask of 2048 by 2048."""
+    n = query.size(0) * query.size(1) * query.size(2) * key.size(2)
+    bits = aten._draw_bits(query, n, dropout_p) if dropout_p else None
+    keep = 1.0 - dropout_p
+    results = aten._flash_attention(
+        query, key, value, hidden, bits, float(scale), keep, mode, precise
+    )
+    return results[0], results[1], results[2]
 
 
 def _weights(query: Tensor, key: Tensor, hidden: Tensor | None, scale: float, mode: int) -> Tensor:
     scores = aten.matmul(query, aten.transpose(_repeated(key, query), -2, -1)) * scale
-    if mode:
-        sides = tuple(scores.shape[-2:])
-        hidden = aten.triu(aten.ones(sides, dtype=dt.bool, device=query.device), 1)
+    if mode > 1:
+        rows, columns = scores.shape[-2:]
+        later = aten.ones((rows, columns), dtype=dt.bool, device=query.device)
+        hidden = aten.triu(later, 1 + (columns - rows if mode == 3 else 0))
     if hidden is None:
         return aten.softmax(scores, -1)
     idle = aten.all(hidden, -1, keepdim=True)
@@ -168,7 +181,7 @@ _MASKS = "Tensor? hidden, Tensor? bits"
 _NUMBERS = "float scale, float keep, int mode, int precise"
 _NAMES = ("query", "key", "value", "hidden", "bits", "scale", "keep", "mode", "precise")
 _TAIL = (
-    None, "scale", "keep", _FAR, lambda a: 0 if a["mode"] else _FAR,
+    None, "scale", "keep", _FAR, lambda a: 0 if a["mode"] > 1 else _FAR,
     lambda a: a["query"].shape[1], lambda a: "BNSD", "precise", "mode",
 )  # fmt: skip
 
