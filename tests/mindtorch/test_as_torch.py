@@ -30,7 +30,7 @@ def run(code, *, site=False, **variables):
 def test_import_torch_gives_mindtorch_in_this_process_only():
     code = """
 import mindtorch.as_torch, json, importlib.metadata, importlib.util, pickle, typing
-import torch, torch.nn.functional as F, mindtorch
+import torch, torch.nn.functional as F, torch.utils.data, mindtorch
 from torch import nn
 from torch.utils import _pytree
 from torch.autograd.graph import Node
@@ -38,6 +38,13 @@ model = pickle.loads(pickle.dumps(nn.Linear(2, 2)))
 for made in (torch.jit.script(model), torch.jit.trace(model, torch.ones(2))):
     assert torch.equal(pickle.loads(pickle.dumps(made))(torch.ones(2)), model(torch.ones(2)))
 typing.get_type_hints(nn.Module)
+class Failing(torch.utils.data.Dataset):
+    def __len__(self): return 2
+    def __getitem__(self, index): raise ValueError("no row")
+try:
+    list(torch.utils.data.DataLoader(Failing(), num_workers=1))
+except ValueError as error:
+    assert "no row" in str(error)
 print(json.dumps([torch is mindtorch, nn.Linear.__module__, torch.Tensor.__module__,
                   importlib.metadata.version("torch"), torch.__version__ >= (2, 13),
                   importlib.util.find_spec("torch") is not None,

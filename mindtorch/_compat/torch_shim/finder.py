@@ -204,6 +204,10 @@ def _answering(
         package = not name.startswith("__") and hasattr(module, "__path__")
         if package and _spec(f"{ours}.{name}") is not None:
             return importlib.import_module(f"{public_name}.{name}")
+        for home in _HOMES_OF_TORCH.get(public_name.partition(".")[2], "").split():
+            value = vars(sys.modules.get(f"mindtorch.{home}", module)).get(name)
+            if getattr(value, "__module__", "") == public_name:  # which says that it is here
+                return value
         raise absent(module, public_name, name)
 
     return __getattr__
