@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from .._compat.refusals import refusals
 from .node import Node
 
 __all__ = ["annotate", "annotate_fn", "format_stack", "get_current_meta",
@@ -96,3 +97,8 @@ def note_current(node: Node) -> None:
     if _CurrentMeta.preserved:
         known = _CurrentMeta.meta
         node.meta.update({k: copy.copy(known[k]) for k in _COPIED if k in known})
+
+
+_NAMES = ("NodeSource", "NodeSourceAction", "get_current_replay_node", "get_graph_provenance_json",
+          "reset_grad_fn_seq_nr", "set_current_replay_node", "set_grad_fn_seq_nr")  # fmt: skip
+__getattr__ = refusals("torch.fx.traceback", "nodes keep no list of what they came from", _NAMES)
