@@ -1,6 +1,5 @@
 #include "clock.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <ctime>

@@ -1,6 +1,5 @@
 #include "device_time.h"
 
-#include <cstring>
 #include <deque>
 #include <mutex>
 #include <unordered_map>

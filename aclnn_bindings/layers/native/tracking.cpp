@@ -1,7 +1,5 @@
 #include "tracking.h"
 
-#include <cstring>
-
 #include "per_thread.h"
 #include "recorder.h"
 

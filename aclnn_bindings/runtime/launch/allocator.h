@@ -85,7 +85,6 @@ class Allocator {
   bool trim(uint64_t bytes);
   uint64_t drop_segments();
   void drop(Block* block);
-  void count_block(Block* block, int64_t sign);
   Handle mark(Stream* stream);
   Handle take_event();
 

@@ -1,7 +1,6 @@
 // Owns the guards around blocks: what they hold, and what was written over it; see mt_memory_guard.
 // A block that is freed waits in a quarantine until its guards were looked at, because the work
 // that used it may still be queued.
-#include <cstring>
 
 #include "allocator.h"
 

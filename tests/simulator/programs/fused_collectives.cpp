@@ -15,7 +15,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <string>
 
 #include "kit.h"
 

@@ -3,7 +3,6 @@
 #include <acl/acl_rt_allocator.h>
 
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 

@@ -1,6 +1,5 @@
 // Capturing streams (aclmdlRICapture…): where a capture begins and ends, and groups of its tasks that
 // can be re-issued later.
-#include <algorithm>
 
 #include "ascendcl/graph.h"
 

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <string>
 
 #include "ascendcl/memory.h"
 #include "ascendcl/sharing.h"

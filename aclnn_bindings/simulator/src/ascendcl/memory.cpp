@@ -4,7 +4,6 @@
 #include <sanitizer/asan_interface.h>
 #endif
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>

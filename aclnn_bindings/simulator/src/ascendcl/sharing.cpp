@@ -10,7 +10,6 @@
 
 #include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 
 #include "ascendcl/error.h"

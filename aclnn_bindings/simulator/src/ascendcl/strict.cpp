@@ -10,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "ascendcl/allow.h"

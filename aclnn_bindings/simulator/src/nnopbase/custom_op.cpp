@@ -1,7 +1,6 @@
 #include "nnopbase/custom_op.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <cctype>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>

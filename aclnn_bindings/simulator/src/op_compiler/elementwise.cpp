@@ -1,7 +1,6 @@
 // More types that are one ACLNN operator each: element by element, gradients, selections, sums.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "op_compiler/rows.h"
 

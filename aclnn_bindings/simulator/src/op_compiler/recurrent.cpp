@@ -2,7 +2,6 @@
 // candidate, forgetting and output, as torch.nn.LSTMCell has them.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "op_compiler/rows.h"
 

@@ -1,7 +1,6 @@
 // Types that choose boxes by score and overlap, and overlaps of rotated boxes.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 

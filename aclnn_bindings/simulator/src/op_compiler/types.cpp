@@ -1,7 +1,6 @@
 // The table of type names: each row says which ACLNN operators, on which views, a type is. Inputs,
 // outputs and attributes are those of the operators' prototypes (CANN's operator specifications).
 #include <algorithm>
-#include <cstring>
 
 #include "op_compiler/rows.h"
 

@@ -2,7 +2,6 @@
 // of torch_npu and its test of npu_swiglu_group_quant.
 #include "params/activation.h"
 #include <cmath>
-#include <cstring>
 
 #include "loops/group.h"
 #include "loops/matrices.h"

@@ -4,7 +4,6 @@
 #include "loops/values.h"
 
 #include <cmath>
-#include <cstring>
 
 namespace aclsim {
 namespace {

@@ -5,9 +5,7 @@
 #include "loops/sequences.h"
 #include "loops/versions.h"
 
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace aclsim {
 namespace {

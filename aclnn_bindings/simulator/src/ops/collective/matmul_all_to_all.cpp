@@ -4,7 +4,6 @@
 // pages of torch_npu and its tests of their quantised forms, and the operator documents of
 // aclnnAlltoAllAllGatherBatchMatMul, aclnnBatchMatMulReduceScatterAlltoAll and aclnnQuantAllReduce.
 #include "params/collective.h"
-#include <cmath>
 
 #include "loops/group.h"
 #include "loops/matrices.h"

@@ -3,7 +3,6 @@
 // and "npu_mm_reduce_scatter_base" pages of torch_npu.
 #include "params/collective.h"
 #include <cmath>
-#include <cstring>
 
 #include "loops/group.h"
 #include "loops/matrices.h"

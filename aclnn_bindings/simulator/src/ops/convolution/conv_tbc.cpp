@@ -2,8 +2,6 @@
 #include "params/convolution.h"
 #include "loops/numbers.h"
 
-#include <string>
-
 namespace aclsim {
 namespace {
 

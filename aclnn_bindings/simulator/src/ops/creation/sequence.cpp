@@ -2,7 +2,6 @@
 #include "params/creation.h"
 #include "loops/iterate.h"
 #include "loops/promote.h"
-#include "loops/vmath.h"
 
 #include <cmath>
 

@@ -2,8 +2,6 @@
 #include "params/detection.h"
 #include "loops/numbers.h"
 
-#include <cmath>
-
 namespace aclsim {
 namespace {
 

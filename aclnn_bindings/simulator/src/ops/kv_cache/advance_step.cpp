@@ -3,9 +3,6 @@
 #include "params/kv_cache.h"
 #include "loops/values.h"
 
-#include <cmath>
-#include <cstring>
-
 namespace aclsim {
 namespace {
 

@@ -2,8 +2,6 @@
 #include "params/linalg.h"
 #include "loops/numbers.h"
 
-#include <string>
-
 namespace aclsim {
 namespace {
 

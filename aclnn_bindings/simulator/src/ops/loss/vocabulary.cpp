@@ -5,7 +5,6 @@
 #include "loops/matrices.h"
 
 #include <cmath>
-#include <cstring>
 
 namespace aclsim {
 namespace {

@@ -2,7 +2,6 @@
 #include "params/matmul.h"
 #include "loops/matrices.h"
 
-#include <cmath>
 #include <cstring>
 
 namespace aclsim {

@@ -6,7 +6,6 @@
 #include "loops/values.h"
 #include "loops/versions.h"
 
-#include <cmath>
 #include <limits>
 #include <numeric>
 

@@ -3,7 +3,6 @@
 #include "loops/mx.h"
 
 #include <cmath>
-#include <cstring>
 
 namespace aclsim {
 namespace {

@@ -7,7 +7,6 @@
 #include "loops/mx.h"
 
 #include <cmath>
-#include <cstring>
 
 namespace aclsim {
 namespace {

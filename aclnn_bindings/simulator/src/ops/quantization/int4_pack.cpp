@@ -2,9 +2,6 @@
 #include "params/quantization.h"
 #include "loops/matrices.h"
 
-#include <cmath>
-#include <cstring>
-
 namespace aclsim {
 namespace {
 

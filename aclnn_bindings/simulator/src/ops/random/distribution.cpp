@@ -5,7 +5,6 @@
 #include "loops/promote.h"
 
 #include <numeric>
-#include <vector>
 
 namespace aclsim {
 namespace {

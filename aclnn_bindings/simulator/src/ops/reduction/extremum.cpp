@@ -3,7 +3,6 @@
 #include "loops/promote.h"
 #include "loops/rows.h"
 
-#include <numeric>
 #include "loops/order.h"
 
 namespace aclsim {

@@ -6,7 +6,6 @@
 #include "loops/rows.h"
 #include "loops/stage.h"
 
-#include <memory>
 #include "loops/max_finite.h"
 
 namespace aclsim {

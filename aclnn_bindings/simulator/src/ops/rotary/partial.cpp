@@ -3,8 +3,6 @@
 #include "params/rotary.h"
 #include "loops/values.h"
 
-#include <cmath>
-#include <cstring>
 #include "loops/rotation.h"
 
 namespace aclsim {

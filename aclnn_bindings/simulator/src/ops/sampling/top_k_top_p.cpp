@@ -3,7 +3,6 @@
 #include "loops/values.h"
 
 #include <cmath>
-#include <numeric>
 #include "loops/top_k.h"
 
 namespace aclsim {

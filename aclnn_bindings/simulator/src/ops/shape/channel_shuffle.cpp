@@ -2,8 +2,6 @@
 #include "params/shape.h"
 #include "loops/numbers.h"
 
-#include <cmath>
-
 namespace aclsim {
 namespace {
 

@@ -1,6 +1,5 @@
 // Time spent on the stream.
-#include "loops/numbers.h"
-#include "loops/philox.h"
+#include "nnopbase/op.h"
 
 namespace aclsim {
 namespace {
