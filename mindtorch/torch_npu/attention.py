@@ -45,7 +45,7 @@ def npu_fusion_attention(
     band = (pre_tockens, next_tockens)
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        scores = q @ _repeated(k, q).transpose(-2, -1)
+        scores = q @ flash.repeated(k, q).transpose(-2, -1)
         scores = (scores if pse is None else scores + pse) * scale
         hidden = _hidden(scores, atten_mask, sparse_mode, band)
         if hidden is not None:
@@ -54,7 +54,7 @@ def npu_fusion_attention(
         most = wide.amax(-1, keepdim=True)
         total = (wide - most).exp().sum(-1, keepdim=True)
         weights = functional.dropout(((wide - most).exp() / total).to(v.dtype), 1 - keep_prob)
-        return weights @ _repeated(v, q), most, total
+        return weights @ flash.repeated(v, q), most, total
 
     if input_layout == "TND":
         return _packed(attend, (query, key, value), actual_seq_qlen, actual_seq_kvlen)
@@ -81,11 +81,6 @@ def _has_operator(
         fits = mode == 0 and band == (_FAR, _FAR) and (mask is None or mask.dim() in (2, 4))
         fits = fits and (mask is None or tuple(mask.shape) == whole[4 - mask.dim() :])
     return fits and flash.runs(query, key, value, None, 1 - keep, False, None, True)
-
-
-def _repeated(t: Tensor, query: Tensor) -> Tensor:
-    """Heads of keys or values, each as often as queries share it."""
-    return t if t.size(1) == query.size(1) else t.repeat_interleave(query.size(1) // t.size(1), 1)
 
 
 def _heads_first(t: Tensor, heads: int, query: Tensor, layout: str) -> Tensor:

@@ -6,7 +6,7 @@ import math
 
 from ...._compat.warn_once import warn
 from ...costs import attention
-from ...rules import HALVES, broadcast_in_place, c_name, preserved
+from ...rules import HALVES, c_name, preserved
 from ...spec import OPS
 from ...words import *
 from . import flash
@@ -120,7 +120,7 @@ def _attended(
     elif attn_mask is None:
         weights = _softmax(scores, not fused)
     else:
-        weights = _masked_softmax(scores, attn_mask)
+        weights = flash.masked_softmax(scores, attn_mask)
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p)
     return weights @ value
@@ -209,19 +209,6 @@ def _softmax(scores: Tensor, apart: bool) -> Tensor:
             aten._asked("detach", (seen,), {})
         return seen
     return scores.softmax(-1)
-
-
-def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax of the last dim; zeros, and no gradient, in rows with nothing to attend to."""
-    broadcast_in_place(scores.shape, mask.shape)
-    least = float("-inf")
-    away = mask.logical_not() if mask.dtype == dt.bool else mask == least
-    idle = away.all(-1, keepdim=True)
-    if mask.dtype == dt.bool:
-        scores = scores.masked_fill(away.logical_and(idle.logical_not()), least)
-    else:
-        scores = scores + mask.masked_fill(idle, 0.0)
-    return scores.softmax(-1).masked_fill(idle, 0.0)
 
 
 def _canonical_mask(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ...._tensor.geometry import contiguous
-from ...rules import HALVES, preserved
+from ...rules import HALVES, broadcast_in_place, preserved
 from ...spec import SHORT_FLOATS, Derivative, in_dtypes
 from ...words import *
 
@@ -52,6 +52,7 @@ op(
                when=in_dtypes("self", *SHORT_FLOATS)),
     lower=_by_elements,
     grad={"self": lambda grad, bits, p: aten._drop(grad, bits, p)},
+    inplace=True,
     surface="none",
     unsampled="reads bits that _keep_bits gave: dropout is held against its distribution",
 )  # fmt: skip
@@ -122,20 +123,30 @@ def scored(
 
 
 def _weights(query: Tensor, key: Tensor, hidden: Tensor | None, scale: float, mode: int) -> Tensor:
-    scores = aten.matmul(query, aten.transpose(_repeated(key, query), -2, -1)) * scale
+    scores = aten.matmul(query, aten.transpose(repeated(key, query), -2, -1)) * scale
     if mode > 1:
         rows, columns = scores.shape[-2:]
         later = aten.ones((rows, columns), dtype=dt.bool, device=query.device)
         hidden = aten.triu(later, 1 + (columns - rows if mode == 3 else 0))
     if hidden is None:
         return aten.softmax(scores, -1)
-    idle = aten.all(hidden, -1, keepdim=True)
-    lowest = float(dt.finfo(scores.dtype).min)
-    weights = aten.softmax(aten.masked_fill(scores, hidden, lowest), -1)
-    return aten.masked_fill(weights, idle, 0.0)
+    return masked_softmax(scores, aten.logical_not(hidden))
 
 
-def _repeated(t: Tensor, query: Tensor) -> Tensor:
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Softmax of the last dim; zeros, and no gradient, in rows with nothing to attend to."""
+    broadcast_in_place(scores.shape, mask.shape)
+    least = float("-inf")
+    away = mask.logical_not() if mask.dtype == dt.bool else mask == least
+    idle = away.all(-1, keepdim=True)
+    if mask.dtype == dt.bool:
+        scores = scores.masked_fill(away.logical_and(idle.logical_not()), least)
+    else:
+        scores = scores + mask.masked_fill(idle, 0.0)
+    return scores.softmax(-1).masked_fill(idle, 0.0)
+
+
+def repeated(t: Tensor, query: Tensor) -> Tensor:
     """Heads of keys or values, each as often as queries share it."""
     each = query.size(1) // t.size(1)
     return t if each == 1 else aten.repeat_interleave(t, each, 1)
@@ -152,7 +163,7 @@ def _walk(
     weights = _dropped(_weights(query, key, hidden, scale, mode), bits, keep)
     rows = aten.zeros((*query.shape[:3], 8), dtype=dt.float32, device=query.device)
     rest = aten.empty((0,), dtype=query.dtype, device=query.device)
-    return aten.matmul(weights, _repeated(value, query)), rows, aten.clone(rows), rest
+    return aten.matmul(weights, repeated(value, query)), rows, aten.clone(rows), rest
 
 
 def _walk_back(
@@ -162,7 +173,7 @@ def _walk_back(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The gradients, made again of the operands: those of them have gradients too."""
     weights = _weights(query, key, hidden, scale, mode)
-    by_weights = aten.matmul(grad, aten.transpose(_repeated(value, query), -2, -1))
+    by_weights = aten.matmul(grad, aten.transpose(repeated(value, query), -2, -1))
     slopes = weights * _dropped(by_weights, bits, keep)
     scores = (slopes - weights * aten.sum(slopes, (-1,), keepdim=True)) * scale
     by_key = aten.matmul(aten.transpose(scores, -2, -1), query)
@@ -173,7 +184,7 @@ def _walk_back(
         for t in (by_key, by_value)
     )  # fmt: skip
     none = aten.empty((0,), dtype=query.dtype, device=query.device)
-    return aten.matmul(scores, _repeated(key, query)), to_key, to_value, none
+    return aten.matmul(scores, repeated(key, query)), to_key, to_value, none
 
 
 _OPERANDS = "Tensor query, Tensor key, Tensor value"

@@ -6,6 +6,7 @@ import math
 
 from ...._compat.warn_once import warn
 from ...._tensor.recording import unrepeatable
+from ...spec import OPS
 from ...words import *
 
 
@@ -60,12 +61,11 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if p == 1:
         return input.mul_(0) if inplace else input * 0
     if aten._draws_bits(input):
-        dropped = aten._drop(input, aten._draw_bits(input, input.numel(), p), p)
-        return input.copy_(dropped) if inplace else dropped
+        drop = OPS["_drop"].entry("inplace" if inplace else "aten")
+        result: Tensor = drop(input, aten._draw_bits(input, input.numel(), p), p)
+        return result
     if inplace:
         return input.mul_(_noise(_blank(input), p))
-    if input.device.type != "cpu" and input.is_floating_point():
-        return aten.native_dropout(input, p, training)[0]
     return input * _noise(_blank(input), p)
 
 

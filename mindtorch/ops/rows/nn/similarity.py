@@ -79,8 +79,9 @@ def _length(x: Tensor, dim: int, eps: float) -> Tensor:
     norm = aten.linalg_vector_norm(x, 2, (dim,), True)
     if not norm.requires_grad:
         return aten.clamp_min(norm, eps)
-    fixed = norm.detach()
-    return aten.where(fixed < eps, norm + (eps - fixed), norm)
+    norm = aten.clone(norm)
+    norm.detach().clamp_min_(eps)
+    return norm
 
 
 @composite(
