@@ -95,6 +95,12 @@ def story(lib, path):
     yield lib.equal(scripted(two), net.eval()(two) / 4 * 5)
     scripted(two).sum().backward()
     yield net.lin.bias.grad is not None
+    for name in ("get_buffer", "requires_grad_", "register_forward_hook", "to_empty"):
+        yield refusal(getattr(scripted, name), "a")
+    hooked = lib.nn.Linear(2, 2)
+    hooked.register_full_backward_hook(print)
+    yield refusal(jit.trace, lib.nn.Sequential(hooked), two)
+    yield jit.script(lib.nn.ModuleList([lib.nn.ReLU()] * 2))
     yield refusal(lambda: scripted.nothing), refusal(jit.freeze, jit.script(net.train()))
     layers = lib.nn.Sequential(lib.nn.Linear(2, 3), lib.nn.ReLU())
     traced = jit.trace(layers, lib.ones(1, 2))
@@ -157,6 +163,7 @@ def story(lib, path):
     yield refusal(jit.script, 3), refusal(jit.trace, scope["plus"], "a")
     yield refusal(jit.trace, lambda x: "s", ones)
     yield refusal(jit.trace, lambda x: {"a": x}, ones)
+    yield jit.trace(lambda d: d["a"][1] * 2, ({"a": {1: ones}},)).code
     pair = jit.trace(lambda a, b: a + b.numel(), [ones, ones])
     yield pair.code, pair(ones, ones), refusal(jit.trace, scope["plus"], 3)
     casts = jit.trace(

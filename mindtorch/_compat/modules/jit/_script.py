@@ -7,10 +7,11 @@ is of a class of its own below the original's, so that each method works.
 from __future__ import annotations
 
 import copy
+import io
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import update_wrapper
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from mindtorch._compat.torchscript.classes import check_assignment, methods_of, module_type
 from mindtorch._compat.torchscript.compiler import compiled
@@ -54,6 +55,8 @@ class ScriptModule(Module):
                 f"'RecursiveScriptModule' object has no attribute '{name}'"
             ) from None
 
+    __repr__ = Module.__repr__  # of containers too
+
     def extra_repr(self) -> str:
         """The original's class."""
         return f"original_name={self.original_name}"
@@ -63,6 +66,12 @@ class ScriptModule(Module):
         from . import save
 
         save(self, f, **kwargs)
+
+    def save_to_buffer(self, **kwargs: Mapping[str, object] | None) -> bytes:
+        """What `save` writes."""
+        buffer = io.BytesIO()
+        self.save(buffer, **kwargs)
+        return buffer.getvalue()
 
     def _lowered(self, name: str) -> LoweredFunction:
         function = at_boundary(lambda: module_type(self).method(name))
@@ -115,6 +124,19 @@ class RecursiveScriptModule(ScriptModule):
             args = args[1:]
         with interpreted(), state.scripting():
             return super().__call__(*args, **kwargs)
+
+
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: Module, *args: object, **kwargs: object) -> NoReturn:
+        raise RuntimeError(f"{name} is not supported on ScriptModules")
+
+    return refuse
+
+
+_REFUSED = "bfloat16 compile get_buffer get_parameter get_submodule requires_grad_ set_submodule"
+_HOOKS = [n for n in dir(Module) if n.startswith("register_") and n.endswith("_hook")]
+for _name in (*_REFUSED.split(), "to_empty", "ipu", "mtia", "xpu", *_HOOKS):
+    setattr(RecursiveScriptModule, _name, _refusing(_name))
 
 
 class _Lowered:
@@ -238,6 +260,8 @@ def wrapped(
     members.update({n: copy.copy(members[n]) for n in members if n in TABLES})
     if traced is not None:
         members["_traces"] = traced
+    if base is not RecursiveScriptModule:  # hooks are in the trace
+        members.update({n: type(v)() for n, v in members.items() if n.endswith("_hooks")})
     original = getattr(type(module), "original_class", type(module))
     if base is RecursiveScriptModule and "_script_type" not in members:
         with suppress(NotImplementedError, RuntimeError):  # of what cannot be lowered
@@ -273,7 +297,8 @@ class ScriptFunction(_Lowered):
         self.name: str = function.__name__
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        args, kwargs = _bound(lambda: self._lowered, args, kwargs)
+        if not state.CURRENT.scripting:
+            args, kwargs = _bound(lambda: self._lowered, args, kwargs)
         if self._decisions is not None:
             return replayed(self._function, self._decisions, args, kwargs)
         if state.CURRENT.mode is not None:
@@ -299,7 +324,7 @@ class ScriptFunction(_Lowered):
         save(self, f, **kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ScriptFunction, (self._function, self._decisions)
+        return _function, (self._function, self._decisions)
 
     def __repr__(self) -> str:
         return f"<torch.jit.torch.jit.ScriptFunction object at {id(self):#x}>"
@@ -313,6 +338,11 @@ def _bound(
     with suppress(NotImplementedError, RuntimeError, AttributeError):
         known = lowered().schema
     return (args, kwargs) if known is None else passed(known, args, kwargs)
+
+
+def _function(function: Callable[..., Any], decisions: Decisions | None) -> ScriptFunction:
+    """A function of a file."""
+    return ScriptFunction(function, decisions)
 
 
 ScriptFunction.__module__, ScriptFunction.__qualname__ = "mindtorch.jit", "torch.jit.ScriptFunction"

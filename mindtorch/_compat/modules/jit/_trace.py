@@ -129,7 +129,14 @@ def _traced_methods(
     module: Module, examples: Mapping[str, Inputs], checked: bool, others: list[Inputs],
     strict: bool, tolerance: float,
 ) -> ScriptModule:  # fmt: skip
-    """The module of some traced methods; those in it know their methods too."""
+    """The module of some traced methods; those in it know their methods too.
+
+    ValueError for hooks of backward.
+    """
+    for each in module.modules():
+        if each._backward_hooks:
+            text = "Modules that have backward hooks assigned can't be compiled"
+            raise ValueError(f"{text}: {each}")
     target = frozen(module)
 
     def function_of(owner: Any, name: str) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from mindtorch._dispatch.overrides import EVERY, hand_over
 from mindtorch._tensor.geometry import Size
 from mindtorch._tensor.subclass import ASKING_OPERATORS, OURS, asking, asking_operator
 from mindtorch._tensor.tensor import Tensor
+from mindtorch.nn.parameter import Parameter
 from mindtorch.ops.spec import Op
 from mindtorch.utils._pytree import tree_map
 
@@ -144,7 +145,7 @@ def _as(kind: type[Tensor]) -> Callable[[object], object]:
     def convert(value: object) -> object:
         if isinstance(value, SizeNumber):
             return mindtorch.tensor(plain_numbers(value))
-        if isinstance(value, Tensor) and type(value) in (Tensor, TracedInput):
+        if isinstance(value, Tensor) and type(value) in (Tensor, TracedInput, Parameter):
             return value.as_subclass(kind)
         return value
 

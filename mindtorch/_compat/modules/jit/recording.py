@@ -9,6 +9,7 @@ from typing import Any
 
 import mindtorch
 from mindtorch._compat.torchscript.attributes import dtype_number
+from mindtorch._compat.torchscript.classes import kind_of_value
 from mindtorch._compat.torchscript.compiler import compiled
 from mindtorch._compat.torchscript.graph import NotLowered, ScriptValue
 from mindtorch._compat.torchscript.kinds import (
@@ -34,6 +35,7 @@ from mindtorch._compat.torchscript.traced_graph import (
     TracedType,
     declaration_of,
     finished,
+    untraced,
 )
 from mindtorch._compat.torchscript.unit import ClassType, LoweredFunction, module_path
 from mindtorch._tensor.device import device as Device
@@ -181,11 +183,12 @@ class TraceRecorder:
         if isinstance(value, Tensor):
             return traced_type(value)
         if isinstance(value, list):
-            return list_of(TENSOR)
+            return list_of(untraced(self.kind_of(value[0])) if value else TENSOR)
         if isinstance(value, tuple):
             return ScriptType("Tuple", [self.kind_of(v) for v in value])
         if isinstance(value, dict):
-            return ScriptType("Dict", [STR, TENSOR])
+            key, inner = next(iter(value.items()), ("", None))
+            return ScriptType("Dict", [kind_of_value(key) or STR, untraced(self.kind_of(inner))])
         if isinstance(value, SizeNumber):
             name = "Double" if isinstance(value, float) else "Long"
             return TracedType(f"{name}(requires_grad=0, device=cpu)")
