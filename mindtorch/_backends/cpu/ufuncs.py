@@ -28,21 +28,27 @@ def universal(name: str) -> Callable[..., Any] | None:
     return _created(name, loops) if lib.mtk_function(name.encode(), loops) else None
 
 
-def _created(name: str, loops: Any) -> Callable[..., Any]:
+@cache
+def _create() -> Callable[..., Any]:
+    """numpy's function that makes universal functions."""
     core = sys.modules.get("numpy._core._multiarray_umath")
     api = (core or sys.modules["numpy.core._multiarray_umath"])._UFUNC_API
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     table = ctypes.cast(pointer(api, None), ctypes.POINTER(ctypes.c_void_p))
     number, text, array = ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p
-    create = ctypes.PYFUNCTYPE(
+    maker: Callable[..., Any] = ctypes.PYFUNCTYPE(
         ctypes.py_object, array, array, array, number, number, number, number, text, text, number,
         text,
     )(table[31])  # fmt: skip
+    return maker
+
+
+def _created(name: str, loops: Any) -> Callable[..., Any]:
     nothing, title = (ctypes.c_void_p * loops.kinds)(), name.encode()
     signature = None if loops.signature == ffi.NULL else ffi.string(loops.signature)
     _alive.append((loops, nothing, title, signature))
-    function: Callable[..., Any] = create(
+    function: Callable[..., Any] = _create()(
         int(ffi.cast("uintptr_t", loops.loops)), ctypes.addressof(nothing),
         int(ffi.cast("uintptr_t", loops.types)), loops.kinds, loops.operands, loops.results,
         _NO_IDENTITY, title, b"", 0, signature,

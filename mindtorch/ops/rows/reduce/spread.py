@@ -47,7 +47,10 @@ def _with_mean(name: str) -> None:
             raise RuntimeError(f"{name}_mean only support floating point and complex dtypes")
         correction = 1 if correction is None else correction
         spread = getattr(aten, name)(self, dim, correction=correction, keepdim=keepdim)
-        return spread, aten.mean(self, dim, keepdim)
+        if self.device.type != "cpu" or self.dtype is not dt.float32:
+            return spread, aten.mean(self, dim, keepdim)
+        # One pass of float64 gives both to torch.
+        return spread, aten.to(aten.mean(self, dim, keepdim, dtype=dt.float64), dt.float32)
 
     composite(
         f"{name}_mean(Tensor self, int[1]? dim=None, *, Number? correction=None,"
