@@ -9,21 +9,31 @@ from .._compat.warn_once import warn
 from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
-from .node import STATE, Node
+from .grad_mode import LOCAL
+from .node import STATE, Node, counter
 
 # Key of a node's metadata under which torch keeps the lines of the forward call.
 TRACEBACK = "traceback_"
+# And of the node whose step made it.
+PARENT = "parent_"
 
 
 def watched(apply: Callable[[list[Any]], Any], node: Node, grads: list[Any]) -> Any:
-    """A step's results; RuntimeError for NaN in one, and a warning that shows the forward call."""
+    """A step's results; RuntimeError for NaN in one, and warnings that show the forward call and
+    the steps of earlier passes that led to it."""
+    outer, LOCAL.node = LOCAL.node, node
     try:
+        since = next(counter)
         results = apply(grads)
+        if LOCAL.grad and STATE.mark is not None:
+            STATE.mark(results, since)
         if STATE.check_nan:
             _refuse_nan(node, results)
     except Exception:
-        warn(_forward_trace_message(node), UserWarning)
+        _show_forward_calls(node)
         raise
+    finally:
+        LOCAL.node = outer
     return results
 
 
@@ -42,14 +52,21 @@ def _refuse_nan(node: Node, results: Any) -> None:
         )
 
 
-def _forward_trace_message(node: Node) -> str:
-    lines = node.__dict__.get("_metadata", {}).get(TRACEBACK)
-    if lines is None:
-        return (
-            f"Error detected in {node.name()}. No forward pass information available. Enable"
-            " detect anomaly during forward pass for more information."
+def _show_forward_calls(node: Node) -> None:
+    message = "Error detected in {}. Traceback of forward call that caused the error:\n{}"
+    step: Node | None = node
+    while step is not None:
+        known = vars(step).get("_metadata", {})
+        if TRACEBACK not in known:
+            warn(
+                f"Error detected in {step.name()}. No forward pass information available. Enable"
+                " detect anomaly during forward pass for more information.",
+                UserWarning,
+            )
+            return
+        warn(message.format(step.name(), "".join(known[TRACEBACK])), UserWarning)
+        message = (
+            "\n\nPrevious calculation was induced by {}. Traceback of forward call that induced the"
+            " previous calculation:\n{}"
         )
-    return (
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        f"{''.join(lines)}"
-    )
+        step = known.get(PARENT)

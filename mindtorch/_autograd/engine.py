@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from heapq import heappop, heappush
 from time import perf_counter
@@ -105,6 +105,8 @@ def run(
     if MODES.active:
         watched, hooks = bool(LOCAL.dispatches), LOCAL.pack
     grads = [grad for _, grad in roots if grad.__class__ is not Tensor]
+    if roots.__class__ is _ClassRoots:
+        grads += roots.tensors
     if grads:
         watched = watched or any(map(DOOR["is_wrapper"], grads))
     task = GraphTask(roots, needed_nodes, captured, watched, {})
@@ -405,10 +407,19 @@ def _nodes_on_path(roots: Any, inputs: Any) -> tuple[set[Node] | None, dict[Node
     return needed_nodes, captured
 
 
+class _ClassRoots(list[Any]):
+    """Roots, among them those of tensors of classes that see the pass."""
+
+    def __init__(self, roots: Iterable[Any], tensors: list[Tensor]):
+        super().__init__(roots)
+        self.tensors = tensors
+
+
 def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     """Roots for `run`; RuntimeError in torch's words for a tensor or gradient that cannot be."""
     roots: list[Any] = []
     unreached = None
+    watching: tuple[Tensor, ...] = ()
     if len(grads) < len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     for i, (tensor, grad) in enumerate(zip(tensors, grads, strict=False)):
@@ -422,10 +433,14 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
             if grad is None:
                 continue
         roots.append((to, _root_grad(tensor._geom, grad, i, tensor)))
+        if tensor.__class__ is not Tensor:
+            watching = (*watching, tensor)
     if unreached is not None:
         raise RuntimeError(
             f"element {unreached} of tensors does not require grad and does not have a grad_fn"
         )
+    if watching:
+        return _ClassRoots(roots, [t for t in watching if DOOR["is_wrapper"](t)])
     return roots
 
 

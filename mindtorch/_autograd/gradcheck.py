@@ -11,6 +11,7 @@ from .._compat.warn_once import warn
 from .._tensor import dtype as dt
 from .._tensor.device import CPU
 from .._tensor.geometry import contiguous
+from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor, adopt
 from .._tensor.types import Array
 from ..ops.spec import aten
@@ -188,6 +189,18 @@ def _warn_of_precision(arguments: Sequence[Any]) -> None:
             )
 
 
+def _values(tensor: Tensor) -> Array:
+    """The elements in order, in one dimension; of a class without memory what it says of them."""
+    values: Tensor = tensor.detach()
+    if str(values.layout) != "torch.strided":
+        values = values.to_dense()
+    if DOOR["is_wrapper"](values):
+        values = aten.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+        values.copy_(tensor.detach())
+    array: Array = values.cpu().numpy()
+    return array.reshape(-1)
+
+
 def _tensor(array: Array) -> Tensor:
     dtype = dt.from_numpy_dtype(array.dtype)
     return adopt(
@@ -235,14 +248,14 @@ def _along(
 
     def slope() -> float:
         (gradient,) = grad(out, tensor, weight, allow_unused=True, retain_graph=True)
-        return 0.0 if gradient is None else float(gradient.cpu().numpy().reshape(-1) @ along)
+        return 0.0 if gradient is None else float(_values(gradient) @ along)
 
     analytic, again = slope(), slope()
     data, step = tensor.detach(), aten.to(_tensor(along.reshape(tensor.shape)), tensor.device)
     before, sides = data.clone(), []
     for sign in (-1, 1):
         data.copy_(before + step * (sign * eps))
-        sides.append(_outputs(func, arguments)[k].detach().cpu().numpy().reshape(-1))
+        sides.append(_values(_outputs(func, arguments)[k]))
     data.copy_(before)
     numeric = float(across @ ((sides[1] - sides[0]) / (2 * eps)))
     return analytic, again, numeric, float(across.sum() * along.sum())
@@ -289,8 +302,8 @@ def _numeric(
             sides = []
             for sign in (1, -1):
                 data[at] = original + sign * eps * direction
-                sides.append([o.detach().cpu().numpy().copy() for o in _outputs(func, arguments)])
-            columns.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(*sides, strict=True)])
+                sides.append([_values(o).copy() for o in _outputs(func, arguments)])
+            columns.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
         data[at] = original
     return [np.array(rows) for rows in zip(*columns, strict=True)]
 
@@ -338,7 +351,7 @@ def _forward(func: Callable[..., Any], arguments: Sequence[Any], number: int) ->
                 for k, out in enumerate(_outputs(func, values)):
                     moved = unpack_dual(out).tangent
                     zeros = np.zeros(out.numel())
-                    row = zeros if moved is None else moved.detach().cpu().numpy().reshape(-1)
+                    row = zeros if moved is None else _values(moved)
                     rows.setdefault(k, []).append(row)
     return {k: np.array(row) for k, row in rows.items()}
 
@@ -350,7 +363,7 @@ def _analytic(out: Tensor, tensor: Tensor) -> Array:
         weight[at] = 1.0
         (gradient,) = grad(out, tensor, weight, retain_graph=True, allow_unused=True)
         zeros = np.zeros(tensor.numel())
-        rows.append(zeros if gradient is None else gradient.detach().cpu().numpy().reshape(-1))
+        rows.append(zeros if gradient is None else _values(gradient))
     return np.array(rows).T
 
 

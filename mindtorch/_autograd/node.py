@@ -247,7 +247,7 @@ class Packed:
                 tensor = aten._unseen(self.back, tensor)
         if number is None and self.edge[0] is None and tensor._fn is None:
             return tensor
-        alias = wrap(tensor._geom, tensor._storage)
+        alias = _alias(tensor)
         alias._fn, alias._nr = self.edge if number is None else (node, number)
         return alias
 
@@ -418,7 +418,7 @@ class AnomalyState:
 
     def __init__(self) -> None:
         self.on = False
-        self.mark: Callable[[Any], None] | None = None
+        self.mark: Callable[..., None] | None = None
         self.check_nan = True
 
 

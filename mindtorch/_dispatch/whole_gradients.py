@@ -28,7 +28,7 @@ def _as_lists(values: Sequence[Any]) -> list[Any]:
 
 
 def _unfilled(geom: Any) -> Tensor:
-    """What stands for a tensor that was not last, since nothing reads its values."""
+    """What stands for a tensor that was not kept, since nothing reads its values."""
     stand_in: Tensor = unseen(
         lambda: aten.empty_strided(geom.shape, geom.strides, dtype=geom.dtype, device=geom.device)
     )
@@ -37,7 +37,7 @@ def _unfilled(geom: Any) -> Tensor:
 
 def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
     """Gradients of a convolution by torch's one operator of them; NotImplemented where a graph of
-    them is wanted, or not all is last that the operator takes."""
+    them is wanted, or not all is kept that the operator takes."""
     saved = _saved_values(node)
     if LOCAL.grad or not saved or grads[0] is None:
         return NotImplemented
@@ -53,7 +53,7 @@ def _convolution_backward(node: Any, grads: Sequence[Any]) -> Any:
 
 
 def _pool_backward(node: Any, grads: Sequence[Any]) -> Any:
-    """The same of max pooling; the indices say all, so that its input is not last."""
+    """The same of max pooling; the indices say all, so that its input is not kept."""
     saved = _saved_values(node)
     if LOCAL.grad or len(saved) != 1 or grads[0] is None:
         return NotImplemented

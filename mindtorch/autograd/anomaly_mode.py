@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._autograd.anomaly import TRACEBACK
-from .._autograd.node import STATE, AccumulateGrad, Node, Sentinel
+from .._autograd.anomaly import PARENT, TRACEBACK
+from .._autograd.grad_mode import LOCAL
+from .._autograd.node import STATE, AccumulateGrad, Node, Sentinel, counter, public_node
 from .._autograd.scope import StepScope
 from .._dispatch.overrides import TorchFunctionMode
 from .._tensor.tensor import Tensor
@@ -24,18 +25,19 @@ class _Traces(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        since = next(counter)
         result = func(*args, **(kwargs or {}))
-        _mark_results(result)
+        _mark_results(result, since)
         return result
 
 
-def _mark_results(result: Any) -> None:
-    """Give the lines of the present call to the nodes of its results."""
+def _mark_results(result: Any, since: int = 0) -> None:
+    """Give the lines of the present call to the nodes of its results that were made `since`."""
     lines: list[str] = []
     for value in result if isinstance(result, tuple | list) else (result,):
         if isinstance(value, Tensor) and value.grad_fn is not None:
             lines = lines or traceback.format_list(_of_the_program())
-            _mark(value.grad_fn, lines)
+            _mark(value.grad_fn, lines, since)
 
 
 def _of_the_program() -> list[traceback.FrameSummary]:
@@ -49,14 +51,19 @@ def _of_the_program() -> list[traceback.FrameSummary]:
     return [frame for frame in summary if not frame.filename.startswith("<mindtorch")]
 
 
-def _mark(root: Node, lines: list[str]) -> None:
-    """Give lines to a node and to those under it that have none: one call may make several."""
+def _mark(root: Node, lines: list[str], since: int) -> None:
+    """Give lines, and the node whose step made them, to a node and to those under it that have
+    none: one call may make several."""
     stack = [root]
     while stack:
         node = stack.pop()
-        if isinstance(node, AccumulateGrad | Sentinel) or TRACEBACK in node.metadata:
+        if isinstance(node, AccumulateGrad | Sentinel) or node.seq < since:
+            continue
+        if TRACEBACK in node.metadata:
             continue
         node.metadata[TRACEBACK] = lines
+        if LOCAL.node is not None:
+            node.metadata[PARENT] = public_node(LOCAL.node)
         stack.extend(edge[0] for edge in node.edges if edge is not None)
 
 

@@ -212,7 +212,8 @@ class EventList(list[Any]):
         events = [
             {"name": e.name, "ph": "X", "ts": e.start, "dur": e.duration, "pid": os.getpid(),
              "tid": e.thread, "cat": "user_annotation" if e.is_user_annotation else "cpu_op",
-             "args": {"External id": e.id, "Ev Idx": at}}
+             "args": {"External id": e.id, "Ev Idx": at,
+                      **({"Input Dims": e.input_shapes} if e.input_shapes else {})}}
             for at, e in enumerate(self)
         ]  # fmt: skip
         opened = gzip.open if str(path).endswith(".gz") else open

@@ -57,6 +57,41 @@ def own_function_that_fails(library):
         Broken.apply(x).backward()
 
 
+def broken_gradient_of_a_gradient(library):
+    class Slope(library.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad / 0 * 0
+
+    class Power(library.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return Slope.apply(ctx.saved_tensors[0]) * grad
+
+    x = library.ones(2, requires_grad=True)
+    y = Power.apply(x)
+    with library.autograd.set_detect_anomaly(True):
+        z = Power.apply(x)
+        (slope,) = library.autograd.grad(z.sum(), x, create_graph=True)
+        known = [sorted(n.metadata) for n in (z.grad_fn, slope.grad_fn)]
+        for out in (z, y):
+            (slope,) = library.autograd.grad(out.sum(), x, create_graph=True)
+            try:
+                slope.sum().backward()
+            except RuntimeError as error:
+                known.append(str(error))
+    return known
+
+
 def by_call(library):
     library.autograd.set_detect_anomaly(True)
     first = library.is_anomaly_enabled(), library.is_anomaly_check_nan_enabled()
@@ -66,7 +101,14 @@ def by_call(library):
 
 @pytest.mark.parametrize(
     "program",
-    [root_of_zero_over_zero, nan_let_through, forward_outside, own_function_that_fails, by_call],
+    [
+        root_of_zero_over_zero,
+        nan_let_through,
+        forward_outside,
+        own_function_that_fails,
+        by_call,
+        broken_gradient_of_a_gradient,
+    ],
 )
 def test_anomalies_are_said_as_torch_says_them(program):
     assert outcome(program, mindtorch) == outcome(program, torch)

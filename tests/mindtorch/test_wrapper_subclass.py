@@ -154,7 +154,7 @@ def logging(lib):
 
 def gradients(lib):
     """Types, gradients and operators of backward passes through wrappers."""
-    kind, nn = logging(lib), lib.nn.functional
+    kind, nn, tanh = logging(lib), lib.nn.functional, lib.tanh
     w = kind(lib.arange(6.0).view(3, 2) / 4 - 1, requires_grad=True)
     x = lib.ones(2, 3, requires_grad=True)
     for function in (
@@ -173,6 +173,15 @@ def gradients(lib):
         y.sum().backward()
         yield type(y).__name__, type(y.grad_fn).__name__, type(w.grad).__name__, w.is_leaf
         yield lib.round(w.grad.inner, decimals=4).tolist(), list(kind.calls)
+    checkpoint = lib.utils.checkpoint.checkpoint
+    for function in (lib.exp, lambda w: w * w, lambda w: checkpoint(tanh, w, use_reentrant=False)):
+        w.grad = None
+        kind.calls.clear()
+        function(w).backward(lib.ones(3, 2))  # a gradient that is none
+        calls = [call for call in kind.calls if "detach" not in call]
+        yield lib.round(w.grad.inner, decimals=4).tolist(), calls
+    double = lib.tensor([0.5, -1.0], dtype=lib.float64)
+    yield lib.autograd.gradcheck(lambda t: kind(double) * t.exp(), double.clone().requires_grad_())
     layer = lib.nn.Linear(2, 2)
     layer.weight = lib.nn.Parameter(kind(lib.eye(2)))
     layer(lib.ones(1, 2)).sum().backward()
