@@ -11,10 +11,11 @@ from .publish import attach
 
 # Their functions are loaded when one is first called: few programs do.
 _NAMES = (
-    "_embedding_sparse_backward", "_indices", "_nnz", "_values", "ccol_indices", "coalesce",
-    "col_indices", "crow_indices", "dense_dim", "indices", "is_coalesced", "row_indices", "smm",
-    "sparse_dim", "sparse_mask", "sspaddmm", "to_dense", "to_sparse", "to_sparse_bsc",
-    "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "values",
+    "_dimI", "_dimV", "_embedding_sparse_backward", "_indices", "_nnz", "_to_sparse", "_values",
+    "ccol_indices", "coalesce", "col_indices", "crow_indices", "dense_dim", "indices",
+    "is_coalesced", "row_indices", "smm", "sparse_dim", "sparse_mask", "sspaddmm", "to_dense",
+    "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc",
+    "to_sparse_csr", "values",
 )  # fmt: skip
 
 

@@ -207,17 +207,22 @@ class MaskedTensor(Tensor):
             " would be appreciated to also include a proposal for the semantics.",
             stacklevel=2,
         )
-        raise TypeError(
-            f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers"
-            f" returned NotImplemented:\n\n  - tensor subclass {cls}\n\nFor more information, try"
-            " re-running with TORCH_LOGS=not_implemented"
-        )
+        raise _nobody(f"torch._ops.{func}", "__torch_dispatch__")
 
 
 # Tensor's own answer other questions: a property is a method here.
 setattr(MaskedTensor, "is_sparse", property(MaskedTensor.is_sparse_coo))  # noqa: B010
 setattr(MaskedTensor, "is_sparse_csr", lambda self: self.layout is sparse_csr)  # noqa: B010
 name_class(MaskedTensor, "MaskedTensor", "torch.masked.maskedtensor.core")
+
+
+def _nobody(what: str, handler: str) -> TypeError:
+    """torch's error of a call that no class answers."""
+    return TypeError(
+        f"Multiple dispatch failed for '{what}'; all {handler} handlers returned NotImplemented:"
+        f"\n\n  - tensor subclass {MaskedTensor}\n\nFor more information, try re-running with"
+        " TORCH_LOGS=not_implemented"
+    )
 
 
 def _of_same_places(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -323,11 +328,7 @@ def _reduced(name: str, input: MaskedTensor, dim: Any = None, *more: Any, **opti
     """What counts, reduced; a result counts where any of its elements did."""
     data, mask = _elements(input.get_data()), _elements(input.get_mask())
     if dim is not None and input.layout is not strided:
-        raise TypeError(
-            f"Multiple dispatch failed for 'torch.Tensor.{name}'; all __torch_function__ handlers"
-            f" returned NotImplemented:\n\n  - tensor subclass {MaskedTensor}\n\nFor more"
-            " information, try re-running with TORCH_LOGS=not_implemented"
-        )
+        raise _nobody(f"torch.Tensor.{name}", "__torch_function__")
     keepdim = bool(more[0]) if more else bool(options.get("keepdim", False))
     dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if name == "all":

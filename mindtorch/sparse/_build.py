@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mindtorch
@@ -325,48 +325,23 @@ def _check_compressed(
             raise RuntimeError(f"`{what}` is not satisfied.")
 
 
-@parsed()
-def sparse_csr_tensor(
-    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None,
-    **options: Any,
-) -> Tensor:  # fmt: skip
-    """A matrix of compressed rows; options as of sparse_compressed_tensor."""
-    return sparse_compressed_tensor(
-        crow_indices, col_indices, values, size, layout=sparse_csr, **options
-    )
+def _constructor(kind: layout, name: str) -> Callable[..., Tensor]:
+    """The constructor of one layout, which takes its indices by their own names too."""
+    names = [f"{side}_indices" for side in _NAMES[kind in BY_ROWS]]
+
+    def construct(*args: Any, **options: Any) -> Tensor:
+        indices = [options.pop(part) for part in names if part in options]
+        return sparse_compressed_tensor(*args, *indices, layout=kind, **options)
+
+    what = "rows" if kind in BY_ROWS else "columns"
+    construct.__doc__ = f"A matrix of compressed {what}; options as of sparse_compressed_tensor."
+    return parsed(name)(construct)
 
 
-@parsed()
-def sparse_csc_tensor(
-    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None,
-    **options: Any,
-) -> Tensor:  # fmt: skip
-    """A matrix of compressed columns; options as of sparse_compressed_tensor."""
-    return sparse_compressed_tensor(
-        ccol_indices, row_indices, values, size, layout=sparse_csc, **options
-    )
-
-
-@parsed()
-def sparse_bsr_tensor(
-    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None,
-    **options: Any,
-) -> Tensor:  # fmt: skip
-    """A matrix of compressed rows of blocks; options as of sparse_compressed_tensor."""
-    return sparse_compressed_tensor(
-        crow_indices, col_indices, values, size, layout=sparse_bsr, **options
-    )
-
-
-@parsed()
-def sparse_bsc_tensor(
-    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None,
-    **options: Any,
-) -> Tensor:  # fmt: skip
-    """A matrix of compressed columns of blocks; options as of sparse_compressed_tensor."""
-    return sparse_compressed_tensor(
-        ccol_indices, row_indices, values, size, layout=sparse_bsc, **options
-    )
+sparse_csr_tensor = _constructor(sparse_csr, "sparse_csr_tensor")
+sparse_csc_tensor = _constructor(sparse_csc, "sparse_csc_tensor")
+sparse_bsr_tensor = _constructor(sparse_bsr, "sparse_bsr_tensor")
+sparse_bsc_tensor = _constructor(sparse_bsc, "sparse_bsc_tensor")
 
 
 def zeros_of_layout(

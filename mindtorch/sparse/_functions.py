@@ -166,7 +166,7 @@ for _name, _rows, _at in (
     HANDLERS[_name] = _compressed_part(_name, _rows, _at)
 
 
-@handles("sparse_dim")
+@handles("sparse_dim", "_dimI")
 def sparse_dim(self: Tensor) -> int:
     """How many dimensions have indices."""
     if not isinstance(self, SparseTensor):
@@ -174,7 +174,7 @@ def sparse_dim(self: Tensor) -> int:
     return int(self._parts[0].shape[0]) if self._layout is sparse_coo else 2
 
 
-@handles("dense_dim")
+@handles("dense_dim", "_dimV")
 def dense_dim(self: Tensor) -> int:
     """How many dimensions stand whole at each place."""
     batch = batch_dim(self) if isinstance(self, SparseTensor) else 0
@@ -193,7 +193,7 @@ def to_dense(
     return dense(self)
 
 
-@handles("to_sparse")
+@handles("to_sparse", "_to_sparse")
 def to_sparse(
     self: Tensor, sparse_dim: int | None = None, *, layout: Layout | None = None,
     blocksize: Sequence[int] | None = None, dense_dim: int | None = None,
@@ -221,28 +221,23 @@ def to_sparse_coo(self: Tensor) -> Tensor:
     return to_coo(self)
 
 
-@handles("to_sparse_csr")
-def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The matrix by compressed rows."""
-    return convert(self, sparse_csr, None, dense_dim, "to_sparse_csr")
+def _to_layout(name: str) -> Callable[..., Tensor]:
+    kind = getattr(mindtorch, name.removeprefix("to_"))
+
+    def plain(self: Tensor, dense_dim: int | None = None) -> Tensor:
+        return convert(self, kind, None, dense_dim, name)
+
+    def blocked(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
+        return convert(self, kind, blocksize, dense_dim, name)
+
+    function: Callable[..., Tensor] = blocked if kind in BLOCKED else plain
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "The matrix, or the batch of them, in another layout."
+    return function
 
 
-@handles("to_sparse_csc")
-def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The matrix by compressed columns."""
-    return convert(self, sparse_csc, None, dense_dim, "to_sparse_csc")
-
-
-@handles("to_sparse_bsr")
-def to_sparse_bsr(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
-    """The matrix by compressed rows of blocks."""
-    return convert(self, BLOCKED[0], blocksize, dense_dim, "to_sparse_bsr")
-
-
-@handles("to_sparse_bsc")
-def to_sparse_bsc(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
-    """The matrix by compressed columns of blocks."""
-    return convert(self, BLOCKED[1], blocksize, dense_dim, "to_sparse_bsc")
+for _name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
+    HANDLERS[_name] = _to_layout(_name)
 
 
 # ---- values alone

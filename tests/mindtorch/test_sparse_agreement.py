@@ -254,6 +254,7 @@ B.to_sparse_csr() * B.to_sparse_csr()
 H.to_sparse_csr(dense_dim=1).mT
 H.to_sparse_csr(dense_dim=1).dense_dim(), B.to_sparse_csc().sparse_dim(), B.to_sparse_csr()._nnz()
 a.unbind()
+a._dimI(), h._dimV(), D._to_sparse()
 a.new_ones(2)
 r - r
 r / 2

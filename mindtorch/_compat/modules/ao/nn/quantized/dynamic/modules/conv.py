@@ -26,7 +26,7 @@ class _Dynamic(conv._ConvNd):
     def forward(self, input: Tensor, reduce_range: bool = True) -> Tensor:
         self._check(input)
         name = f"conv{'_transpose' * self._transposed}{self._dims}d_dynamic"
-        return conv_dynamic(input, *self._weight_bias(), name, self._product)
+        return conv_dynamic(input, *self._weight_bias(), name, self._product, reduce_range)
 
     def _get_name(self) -> str:
         return "Dynamic" + super()._get_name()
