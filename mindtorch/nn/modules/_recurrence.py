@@ -4,6 +4,7 @@ time; refuses weights' layout (rnn.py)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import mindtorch
@@ -68,14 +69,17 @@ def lstm(x: Tensor, state: State, w: Sequence[Any]) -> State:
 _LAYERS: dict[Cell, Any] = {lstm: aten._lstm_layer_states, gru: aten._gru_layer_states}
 
 
-def _whole(*tensors: Tensor | None) -> bool:
+def _whole(cell: Cell, x: Tensor, state: State, weights: Sequence[Any]) -> bool:
     """Whether a layer's operator takes them, and nobody counts the steps' operators."""
-    dtype = tensors[0].dtype if tensors[0] is not None else None
+    if cell not in _LAYERS or len(weights) > 4 or x.device.type != "npu":
+        return False
+    kinds = (Tensor, Parameter)
     return (
         not MODES.active
         and not LOCAL.autocast
         and all(
-            t is None or (t.__class__ in (Tensor, Parameter) and t.dtype is dtype) for t in tensors
+            t is None or (t.__class__ in kinds and t.dtype is x.dtype)
+            for t in (x, *state, *weights)
         )
     )
 
@@ -89,8 +93,8 @@ def over_time(
     """Runs one direction of one layer over x `[T, N, I]`;
     weights (w_ih, w_hh, b_ih, b_hh[, w_hr])."""
     w_ih, w_hh, b_ih, b_hh, *more = weights
-    layer = _LAYERS.get(cell)
-    if layer and not more and x.device.type == "npu" and _whole(x, *state, *weights):
+    if _whole(cell, x, state, weights):
+        layer = _LAYERS[cell]
         steps_first = mindtorch.flip(x, (0,)) if reverse else x
         out, *ends = layer(steps_first, *(s.unsqueeze(0) for s in state), *weights)
         out = mindtorch.flip(out, (0,)) if reverse else out
@@ -111,8 +115,15 @@ def over_packed(
 ) -> tuple[Any, State]:
     """As over_time for packed data `[sum of sizes, I]`, longest sequence first."""
     w_ih, w_hh, b_ih, b_hh, *more = weights
-    parts = list(F.linear(x, w_ih, b_ih).split(sizes))
-    rest = (w_hh, b_hh, *more)
+    rest, counts = (w_hh, b_hh, *more), [1] * len(sizes)
+    whole = _whole(cell, x, state, weights)
+    if whole:  # steps with as many sequences are one call
+        sizes, counts = map(
+            list, zip(*[(n, len([*same])) for n, same in groupby(sizes)], strict=True)
+        )
+        parts = list(x.split([n * count for n, count in zip(sizes, counts, strict=True)]))
+    else:
+        parts = list(F.linear(x, w_ih, b_ih).split(sizes))
     order = range(len(sizes))
     outputs: list[Any] = [None] * len(sizes)
     live = tuple(s[: sizes[-1]] for s in state) if reverse else state
@@ -128,8 +139,14 @@ def over_packed(
                 mindtorch.cat([s, first[have:size]]) for s, first in zip(live, state, strict=True)
             )
             live = tuple(joins)
-        have, live = size, cell(parts[t], live, rest)
-        outputs[t] = live[0]
+        have = size
+        if whole:
+            steps = parts[t].unflatten(0, (counts[t], size))
+            out, live = over_time(cell, steps, live, weights, reverse)
+            outputs[t] = out.flatten(0, 1)
+        else:
+            live = cell(parts[t], live, rest)
+            outputs[t] = live[0]
     ended.append(live)
     ended.reverse()
     final = tuple(mindtorch.cat(list(pieces)) for pieces in zip(*ended, strict=True))

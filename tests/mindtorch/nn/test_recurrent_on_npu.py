@@ -86,3 +86,27 @@ def test_a_layer_takes_few_launches_and_is_composed_where_the_operator_is_missin
     many, composed = launches(mindtorch.cat([x, x]).npu())
     assert many > 40
     np.testing.assert_allclose(composed[:9].detach().numpy(), out.detach().numpy(), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_packed_sequences_are_one_call_while_none_ends(name: str, bidirectional: bool) -> None:
+    def outcome(device: str, lengths: list[int]) -> tuple[list[Any], int]:
+        mindtorch.manual_seed(0)
+        layer = getattr(nn, name)(3, 4, bidirectional=bidirectional)
+        sequences = [mindtorch.randn(n, 3).to(device).requires_grad_() for n in lengths]
+        packed = nn.utils.rnn.pack_sequence(sequences)
+        layer = layer.to(device)
+        before = runtime.cann().runtime.counters()["launches"]
+        out, last = layer(packed)
+        launched = runtime.cann().runtime.counters()["launches"] - before
+        outputs = [out.data, *(last if isinstance(last, tuple) else (last,))]
+        loss = sum((t**2).sum() for t in outputs)
+        leaves = [*sequences, *layer.parameters()]
+        first = mindtorch.autograd.grad(loss, leaves, create_graph=True)
+        second = mindtorch.autograd.grad(sum((g**2).sum() for g in first), leaves)
+        return [*outputs, *first, *second], launched
+
+    few, many = ([5, 5, 2], [9, 9, 4])
+    close(outcome("npu", few)[0], outcome("cpu", few)[0])
+    assert outcome("npu", few)[1] == outcome("npu", many)[1] < 40
