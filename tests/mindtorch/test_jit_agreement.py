@@ -56,6 +56,9 @@ class Net(lib.nn.Module):
     def forward(self, x):
         return self.drop(lib.relu(self.lin(x))) * self.k
 
+    def twice(self, x):
+        return self.lin.weight.sum() * x
+
     @lib.jit.export
     def other(self, x):
         return x + self.k
@@ -163,6 +166,8 @@ def story(lib, path):
     yield refusal(jit.script, 3), refusal(jit.trace, scope["plus"], "a")
     yield refusal(jit.trace, lambda x: "s", ones)
     yield refusal(jit.trace, lambda x: {"a": x}, ones)
+    both = jit.trace_module(scope["Net"]().eval(), {"forward": two, "twice": ones})
+    yield both.twice.code, both.code
     yield jit.trace(lambda d: d["a"][1] * 2, ({"a": {1: ones}},)).code
     pair = jit.trace(lambda a, b: a + b.numel(), [ones, ones])
     yield pair.code, pair(ones, ones), refusal(jit.trace, scope["plus"], 3)

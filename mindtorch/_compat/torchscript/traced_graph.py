@@ -72,6 +72,7 @@ class TracedGraph:
         if root is not None:
             self.graph.block.entry.add_output(ScriptType("Class"))
         self.attributes: dict[Path, ScriptValue] = {}
+        self.class_names: dict[Path, str] = {}
         self.place: Place | None = None
         self.calls = False  # whether the module calls others
 
@@ -262,7 +263,8 @@ class _Methods:
 
     def name_of(self, path: Path) -> str:
         """The class of the module at a path."""
-        return self.classes[path].qualified if path in self.classes else "__torch__.Module"
+        name = self.trace.class_names.get(path, "__torch__.Module")
+        return self.class_at(ModuleCall(path, None, name)).qualified
 
     def _call(
         self, part: _Part, results: Sequence[ScriptValue], graph: Graph,

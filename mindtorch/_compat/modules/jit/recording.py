@@ -87,6 +87,8 @@ class TraceRecorder:
                             path = (*(name.split(".") if name else ()), key)
                             self.paths.setdefault(id(value), path)
         self.trace = TracedGraph(self.root)
+        for name, inner in () if module is None else module.named_modules(remove_duplicate=False):
+            self.trace.class_names[tuple(name.split(".")) if name else ()] = class_name(inner)
         self.arguments: list[tuple[str, ScriptValue]] = []
 
     @contextmanager

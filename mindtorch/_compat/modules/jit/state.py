@@ -39,10 +39,12 @@ def tracing() -> Iterator[None]:
         CURRENT.tracing -= 1
 
 
-def deprecated(name: str, advice: str = "switch to `torch.compile` or `torch.export`") -> None:
+def deprecated(
+    name: str, advice: str = "switch to `torch.compile` or `torch.export`", depth: int = 3
+) -> None:  # fmt: skip
     """Warn of a function of torch.jit."""
     warnings.warn(
         f"`torch.jit.{name}` is deprecated. Please {advice}.",
         DeprecationWarning,
-        stacklevel=3,
+        stacklevel=depth,
     )
