@@ -160,14 +160,7 @@ class DispatchRecorder(Naming, TorchDispatchMode):
         return self.node_of(value) if isinstance(value, Tensor) else value
 
     def _constant(self, tensor: Tensor) -> Node:
-        parameter = isinstance(tensor, Parameter)
-        kind = "_param_constant" if parameter else "_tensor_constant"
-        at = sum(n.startswith(kind) for n in (*self.root._parameters, *self.root._buffers))
-        if isinstance(tensor, Parameter):
-            self.root.register_parameter(f"{kind}{at}", tensor)
-        else:
-            self.root.register_buffer(f"{kind}{at}", tensor)
-        return self._note(tensor, self.graph.create_node("get_attr", f"{kind}{at}"))
+        return self._note(tensor, self.graph.create_node("get_attr", constant(self.root, tensor)))
 
     def _note(
         self, tensor: Tensor, node: Node, steps: tuple[ViewStep, ...] | None = None,
@@ -320,6 +313,17 @@ class DispatchRecorder(Naming, TorchDispatchMode):
         for place, result in pairs:
             self._note(result, self.node_of(place))
         return results
+
+
+def constant(root: Module, tensor: Tensor) -> str:
+    """The name under which a module has a tensor of the program from here on."""
+    kind = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
+    name = f"{kind}{sum(n.startswith(kind) for n in (*root._parameters, *root._buffers))}"
+    if isinstance(tensor, Parameter):
+        root.register_parameter(name, tensor)
+    else:
+        root.register_buffer(name, tensor)
+    return name
 
 
 def _value_of_write(

@@ -9,11 +9,10 @@ from typing import Any
 
 from ..._tensor.tensor import Tensor
 from ...nn.modules.module import Module
-from ...nn.parameter import Parameter
 from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ..aten import AtenRecorder
 from ..call_sites import root_call
-from ..dispatch_trace import DispatchRecorder
+from ..dispatch_trace import DispatchRecorder, constant
 from ..fake import meta_like
 from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..graph_module import GraphModule
@@ -27,24 +26,8 @@ class _AboveAutograd(AtenRecorder):
 
     notes_lines = False
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.attributes: dict[str, Tensor] = {}
-
     def lift(self, tensor: Tensor) -> Node:
-        kind = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
-        name = f"{kind}{sum(n.startswith(kind) for n in self.attributes)}"
-        self.attributes[name] = tensor
-        return self.graph.create_node("get_attr", name)
-
-    def module(self) -> Module:
-        """What the graph's attributes are of."""
-        for name, tensor in self.attributes.items():
-            if isinstance(tensor, Parameter):
-                self.root.register_parameter(name, tensor)
-            else:
-                self.root.register_buffer(name, tensor)
-        return self.root
+        return self.graph.create_node("get_attr", constant(self.root, tensor))
 
 
 DecompositionTable = Mapping[object, Callable[..., object]]
@@ -85,7 +68,7 @@ def _above_autograd(f: Callable[..., Any], signature: _Signature) -> GraphModule
     inputs = [_input(recorder, n, v) for n, v in signature.inputs(signature.leaves)]
     with recorder.inside():
         result = root_call(f, tree_unflatten(inputs, signature.spec), {})
-    return signature.module(recorder.graph, recorder.module(), recorder.argument, result)
+    return signature.module(recorder.graph, recorder.root, recorder.argument, result)
 
 
 def _below_autograd(

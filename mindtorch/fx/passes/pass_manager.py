@@ -8,9 +8,13 @@ from functools import wraps
 from inspect import unwrap
 
 from ...nn.modules.module import Module
+from .infra.pass_manager import (
+    ConstrainedPasses,
+    Constraint,
+    Pass,
+    this_before_that_pass_constraint,
+)
 
-Pass = Callable[..., object]
-Constraint = Callable[[Pass, Pass], bool]
 logger = logging.getLogger(__name__)
 __all__ = [
     "PassManager", "inplace_wrapper", "log_hook", "loop_pass", "these_before_those_pass_constraint",
@@ -65,40 +69,20 @@ def loop_pass(
     return new_pass
 
 
-def this_before_that_pass_constraint(this: Pass, that: Pass) -> Constraint:
-    """That `this` never comes behind `that`."""
-    return lambda a, b: not (a == that and b == this)
-
-
 def these_before_those_pass_constraint(these: Pass, those: Pass) -> Constraint:
     """The same of all passes that are wrapped around those."""
     return lambda a, b: not (unwrap(a) == those and unwrap(b) == these)
 
 
-class PassManager:
+class PassManager(ConstrainedPasses):
     """Runs passes in an order that holds its constraints."""
 
-    def __init__(
-        self, passes: Sequence[Pass] | None = None, constraints: Sequence[Constraint] | None = None
-    ):
-        self.passes = list(passes or ())
-        self.constraints = list(constraints or ())
-        self._validated = False
+    gap = ""
 
     @classmethod
     def build_from_passlist(cls, passes: Sequence[Pass]) -> PassManager:
         """A manager of passes without constraints."""
         return cls(passes)
-
-    def add_pass(self, _pass: Pass) -> None:
-        """Append a pass."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: Constraint) -> None:
-        """Append a constraint."""
-        self.constraints.append(constraint)
-        self._validated = False
 
     def remove_pass(self, _passes: Sequence[str]) -> None:
         """Leave out the passes of these names."""
@@ -113,18 +97,7 @@ class PassManager:
 
     def validate(self) -> None:
         """RuntimeError where the order breaks a constraint."""
-        if self._validated:
-            return
-        for constraint in self.constraints:
-            for at, first in enumerate(self.passes):
-                for second in self.passes[at + 1 :]:
-                    if not constraint(first, second):
-                        raise RuntimeError(
-                            "pass schedule constraint violated. Expected"
-                            f" {first} before {second} but found {first} at index {at} and"
-                            f" {second} at index{self.passes.index(second)} in pass list."
-                        )
-        self._validated = True
+        self.validate_constraints()
 
     def __call__(self, source: Module) -> object:
         self.validate()

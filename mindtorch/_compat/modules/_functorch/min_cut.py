@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import math
 import operator
-from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -98,26 +97,25 @@ class _Network:
         self.rest.setdefault(start, {})[end] = capacity
         self.rest.setdefault(end, {}).setdefault(start, 0)
 
-    def _path(self) -> list[tuple[Place, Place]]:
-        """A shortest way that has capacity left; [] where there is none."""
-        came: dict[Place, Place] = {"source": "source"}
-        ahead: deque[Place] = deque(["source"])
-        while ahead:
-            at = ahead.popleft()
-            for to, capacity in self.rest[at].items():
-                if capacity > 0 and to not in came:
+    def _reached(self, start: Place, forward: bool) -> dict[Place, Place]:
+        """The places to which, or from which, capacity is left, with the one next on the way."""
+        came, ahead = {start: start}, [start]
+        for at in ahead:
+            for to in self.rest[at]:
+                rest = self.rest[at][to] if forward else self.rest[to][at]
+                if rest > 0 and to not in came:
                     came[to] = at
                     ahead.append(to)
-        path = list[tuple[Place, Place]]()
-        place: Place = "sink" if "sink" in came else "source"
-        while place != "source":
-            path.append((came[place], place))
-            place = came[place]
-        return path
+        return came
 
     def cut(self) -> set[Node]:
         """The nodes whose edges are cut; RuntimeError where no cut is finite."""
-        while path := self._path():
+        while "sink" in (came := self._reached("source", True)):
+            place: Place = "sink"
+            path = list[tuple[Place, Place]]()
+            while place != "source":
+                path.append((came[place], place))
+                place = came[place]
             flow = min(self.rest[a][b] for a, b in path)
             if flow == math.inf:
                 raise RuntimeError(
@@ -128,15 +126,8 @@ class _Network:
             for a, b in path:
                 self.rest[a][b] -= flow
                 self.rest[b][a] += flow
-        ahead: deque[Place] = deque(["sink"])
-        seen: set[Place] = {"sink"}
-        while ahead:
-            at = ahead.popleft()
-            for before in self.rest[at]:
-                if before not in seen and self.rest[before][at] > 0:
-                    seen.add(before)
-                    ahead.append(before)
-        return {a[0] for a, b in self.edges if a not in seen and b in seen and isinstance(a, tuple)}
+        late = self._reached("sink", False)
+        return {a[0] for a, b in self.edges if a not in late and b in late and isinstance(a, tuple)}
 
 
 class MinimumCut:

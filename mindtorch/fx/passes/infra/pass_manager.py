@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, cast
 
@@ -43,7 +43,7 @@ def this_before_that_pass_constraint(this: Pass, that: Pass) -> Constraint:
     return lambda a, b: a != that or b != this
 
 
-def _sorted(passes: list[Pass], constraints: list[Constraint]) -> list[Pass]:
+def _topological_sort_passes(passes: list[Pass], constraints: list[Constraint]) -> list[Pass]:
     """The passes in an order that the constraints allow; RuntimeError where there is none."""
     if not constraints:
         return passes
@@ -68,19 +68,16 @@ def _sorted(passes: list[Pass], constraints: list[Constraint]) -> list[Pass]:
     return order
 
 
-class PassManager:
-    """Runs passes in an order that the constraints allow, at most `steps` times over all."""
+class ConstrainedPasses:
+    """Passes in an order, and what it has to hold; `gap` is before the second index in errors."""
 
     _validated = False
+    gap = " "
 
     def __init__(
-        self, passes: list[Pass] | None = None, constraints: list[Constraint] | None = None,
-        steps: int | None = None, run_checks_after_each_pass: bool = False,
-        suppress_check_failures: bool = False,
-    ) -> None:  # fmt: skip
-        self.passes, self.constraints, self.steps = passes or [], constraints or [], steps or 1
-        self.run_checks_after_each_pass = run_checks_after_each_pass
-        self.suppress_check_failures = suppress_check_failures
+        self, passes: Sequence[Pass] | None = None, constraints: Sequence[Constraint] | None = None
+    ) -> None:
+        self.passes, self.constraints = list(passes or ()), list(constraints or ())
 
     def add_pass(self, _pass: Pass) -> None:
         """Run one more pass."""
@@ -100,13 +97,26 @@ class PassManager:
                     if not constraint(a, b):
                         raise RuntimeError(
                             f"pass schedule constraint violated. Expected {a} before {b} but found"
-                            f" {a} at index {i} and {b} at index {j} in pass list."
+                            f" {a} at index {i} and {b} at index{self.gap}{j} in pass list."
                         )
         self._validated = True
 
+
+class PassManager(ConstrainedPasses):
+    """Runs passes in an order that the constraints allow, at most `steps` times over all."""
+
+    def __init__(
+        self, passes: Sequence[Pass] | None = None, constraints: Sequence[Constraint] | None = None,
+        steps: int | None = None, run_checks_after_each_pass: bool = False,
+        suppress_check_failures: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(passes, constraints)
+        self.steps, self.run_checks_after_each_pass = steps or 1, run_checks_after_each_pass
+        self.suppress_check_failures = suppress_check_failures
+
     def solve_constraints(self) -> None:
         """Put the passes into an order that the constraints allow."""
-        self.passes = _sorted(self.passes, self.constraints)
+        self.passes = _topological_sort_passes(self.passes, self.constraints)
         self._validated = True
 
     def add_checks(self, check: Callable[[Module], None]) -> None:
