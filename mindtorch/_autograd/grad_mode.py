@@ -53,13 +53,14 @@ class GradModes:
 
     The hot path reads this one attribute instead of thread-local state; where it is not zero the
     layers look at `LOCAL`. `MODES.active += 1` is whole: Python changes threads, and runs signal
-    handlers, where calls end and loops turn.
+    handlers, where calls end and loops turn. `carried` counts functions that torch.func carries
+    forward.
     """
 
-    __slots__ = ("active",)
+    __slots__ = ("active", "carried")
 
     def __init__(self) -> None:
-        self.active = 0
+        self.active = self.carried = 0
 
 
 LOCAL = Local()
@@ -154,6 +155,13 @@ class set_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
             LOCAL.grad = self.previous
 
 
+def _carries_forward() -> bool:
+    """Whether the innermost function that is differentiated is carried forward: its tangents are
+    products of gradients, which it has without gradients, too."""
+    levels = [level for level in LOCAL.transforms if not isinstance(level, int)]
+    return bool(levels) and levels[-1] in LOCAL.forwards and LOCAL.carries
+
+
 class _GradMode(ContextDecorator):
     mode: bool
 
@@ -164,7 +172,7 @@ class _GradMode(ContextDecorator):
     def steps(self) -> Iterator[None]:
         previous = LOCAL.grad
         try:
-            LOCAL.grad = self.mode
+            LOCAL.grad = _carries_forward() if MODES.carried and not self.mode else self.mode
             yield
         finally:
             LOCAL.grad = previous

@@ -12,7 +12,7 @@ from typing import Any
 from .._autograd.codegen import edge
 from .._autograd.forward import refuse_sizes, refuse_whole
 from .._autograd.function import BY_RULE
-from .._autograd.grad_mode import LOCAL, enable_grad
+from .._autograd.grad_mode import LOCAL, MODES, enable_grad
 from .._autograd.graph import FrozenHooks
 from .._autograd.layer import CAPTURED
 from .._autograd.node import LEAF, AccumulateGrad, counter
@@ -63,6 +63,7 @@ class _Deriving:
 
     def __enter__(self) -> None:
         self.recording, self.outer, self.hooks = LOCAL.grad, LOCAL.transforms, LOCAL.pack
+        self.inference, LOCAL.inference = LOCAL.inference, False
         if self.is_reverse:
             LOCAL.pack = FrozenHooks(_HOOKS, LOCAL.pack)
         LOCAL.derivatives += 1
@@ -71,15 +72,17 @@ class _Deriving:
 
     def __exit__(self, *error: object) -> None:
         LOCAL.grad, self.active, LOCAL.transforms = self.recording, False, self.outer
-        LOCAL.pack = self.hooks
+        LOCAL.pack, LOCAL.inference = self.hooks, self.inference
         LOCAL.derivatives -= 1
 
     def moved(self, func: Callable[..., Any], *args: Any) -> Any:
         """`func(*args)`, whose leaves have tangents: Functions without a `jvp` are refused."""
         outer, LOCAL.forwards = LOCAL.forwards, (*LOCAL.forwards, self)
+        MODES.carried += 1
         try:
             return func(*args)
         finally:
+            MODES.carried -= 1
             LOCAL.forwards = outer
 
     def fresh(self, value: Tensor) -> Tensor:
@@ -97,7 +100,12 @@ class _Deriving:
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
         recorded = value.requires_grad
         alias = (lambda t: unseen(aten.alias, t)) if self.is_reverse else _unregistered
-        leaf: Tensor = alias(value) if recorded else unseen(value.detach)
+        before, LOCAL.inference = LOCAL.inference, False
+        try:
+            with enable_grad():  # what was not recorded outside may be asked for later
+                leaf: Tensor = alias(value) if recorded else unseen(value.detach)
+        finally:
+            LOCAL.inference = before
         if not recorded:
             leaf.requires_grad_()
         if leaf._fn is not None:

@@ -54,6 +54,11 @@ def saved(t, x, function=None):
         return x.sin().sum() if function is None else function(x)
 
 
+def within(context, function):
+    with context:
+        return function()
+
+
 def half(t, x):
     with t.autograd.forward_ad._set_fwd_grad_enabled(False):
         return x * 0.5
@@ -101,6 +106,11 @@ func.jacrev(Mapped.apply)(x[0])
 func.jvp(lambda v: Moving.apply(v).sin(), (x,), (x,))
 func.grad(lambda v: func.jvp(Moving.apply, (v,), (x,))[1].sum())(x)
 func.grad(lambda v: saved(t, v))(x)
+within(t.no_grad(), lambda: func.vjp(t.sin, x.requires_grad_()))[1](x)
+func.jvp(lambda v: v * within(t.no_grad(), v.sin), (x,), (x,))
+func.jacfwd(lambda v: within(t.no_grad(), v.sin))(x[0])
+func.grad(lambda v: (v * within(t.no_grad(), v.sin)).sum())(x)
+within(t.inference_mode(), lambda: func.grad(lambda v: (v**2).sum())(x))
 saved(t, x, lambda v: func.jacrev(t.sin)(v))
 [func.jvp(lambda v: saved(t, v), (x,), (x,)), func.jacfwd(lambda v: saved(t, v))(x[0])]
 vmap(lambda v: t.autograd.functional.vjp(t.sum, v))(x)
