@@ -1,6 +1,9 @@
 """The texts of traces: what they print in torch, for functions and modules of each common kind."""
 
+import io
 import re
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -79,6 +82,25 @@ def test_a_trace_keeps_what_it_read_and_computes_for_other_sizes():
     assert traced(mindtorch.full((3,), 2.0)).tolist() == [6.0, 6.0, 6.0]
     grown = mindtorch.jit.trace(lambda x: x.reshape(x.shape[0], -1), mindtorch.ones(2, 1, 2))
     assert grown(mindtorch.ones(5, 2, 2)).shape == (5, 4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_saved_trace_loads_with_its_texts_and_what_it_read():
+    def loaded(lib, name, scope):
+        exec("class Net(lib.nn.Module):\n    def forward(self, x):\n        return"
+             " x * float(x.sum()) + lib.tensor([1.0, 2.0])\n", scope)  # fmt: skip
+        sys.modules[name] = SimpleNamespace(Net=scope["Net"])
+        buffer = io.BytesIO()
+        lib.jit.save(lib.jit.trace(scope["Net"](), lib.ones(2), check_trace=False), buffer)
+        buffer.seek(0)
+        net = lib.jit.load(buffer)
+        return net.code, str(net.forward.schema), net(lib.full((2,), 3.0)).tolist()
+
+    results = [
+        loaded(lib, f"saved_{lib.__name__}", {"lib": lib, "__name__": f"saved_{lib.__name__}"})
+        for lib in (mindtorch, torch)
+    ]
+    assert re.sub("saved_mindtorch", "saved_torch", str(results[0])) == str(results[1])
 
 
 @pytest.mark.filterwarnings("ignore")

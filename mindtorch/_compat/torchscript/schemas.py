@@ -12,7 +12,11 @@ from mindtorch._tensor.text_files import text_beside
 
 from .kinds import DEVICE, INT, STR, ScriptType, list_of, optional
 
-MISSING = object()
+
+class MISSING:
+    """The default of a parameter that has none."""
+
+
 _SAME = {"ScalarType": INT, "Layout": INT, "MemoryFormat": INT, "SymInt": INT, "QScheme": INT,
          "Device": DEVICE, "number": ScriptType("Scalar")}  # fmt: skip
 

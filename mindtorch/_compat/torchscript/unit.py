@@ -44,6 +44,7 @@ class LoweredFunction:
     schema: ScriptDeclaration
     made_graph: Graph | None = None
     lower: Callable[[], Graph] | None = None
+    text: tuple[str, list[Any]] | None = None  # of one that was saved, with its constants
 
     @property
     def graph(self) -> Graph | None:

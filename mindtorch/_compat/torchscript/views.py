@@ -281,6 +281,8 @@ def _graph(function: LoweredFunction) -> Graph:
 
 def code_with_constants_of(function: LoweredFunction) -> tuple[str, ConstMap]:
     """A function's text, and the tensors that it names."""
+    if function.text is not None:
+        return function.text[0], ConstMap(function.text[1])
     text = PythonText(function.name, function.schema, _graph(function))
     return text.text, ConstMap(text.constants)
 
@@ -313,3 +315,10 @@ def canonical_graph_of(function: LoweredFunction) -> GraphView:
         value.number = number
         value.kind = TENSOR if value.kind.kind == "Tensor" else value.kind
     return GraphView(graph)
+
+
+def saved(function: LoweredFunction) -> LoweredFunction:
+    """A function with its text in place of its graph, which files can hold."""
+    text, constants = code_with_constants_of(function)
+    listed = list(constants.const_mapping.values())
+    return LoweredFunction(function.name, function.qualified, function.schema, text=(text, listed))

@@ -235,7 +235,7 @@ def _loaded(
     base: type[ScriptModule], original: type[Module], members: dict[str, object]
 ) -> ScriptModule:  # fmt: skip
     """A module of a file, which torch shows as a scripted one."""
-    module = _remade(base, original, {})
+    module = _remade(base, original, {"_traces": members.get("_traces", ())})
     module.__setstate__({**members, "_loaded": True})
     type(module).__name__ = type(module).__qualname__ = "RecursiveScriptModule"
     return module

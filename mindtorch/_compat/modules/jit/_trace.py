@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from mindtorch._compat.torchscript.graph import NotLowered
 from mindtorch._compat.torchscript.unit import ClassType, LoweredFunction
+from mindtorch._compat.torchscript.views import saved
 from mindtorch._tensor.tensor import Tensor
 from mindtorch.nn.modules.module import Module
 from mindtorch.utils._pytree import tree_flatten
@@ -28,6 +29,12 @@ class TracedModule(ScriptModule):
 
     def _get_name(self) -> str:
         return super()._get_name() if "_loaded" in self.__dict__ else self.original_name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        load, (base, original, members) = super().__reduce__()
+        known = self.__dict__.get("_lowered_methods", {}).items()
+        texts = {n: saved(f) for n, f in known if isinstance(f, LoweredFunction)}
+        return load, (base, original, {**members, "_lowered_methods": texts})
 
     def _lowered(self, name: str) -> LoweredFunction:
         return of_trace(self.__dict__.get("_lowered_methods", {}).get(name))
