@@ -200,11 +200,20 @@ class _Shaped(NamedTuple):
     shape: Sequence[int]
 
 
+# How many arguments operators have that composites call with their first one.
+_ARITY = {"as_strided": 4, "clamp_min": 2, "fill_": 2, "mean": 2, "resolve_conj": 1, "sum": 2,
+          "t": 1, "transpose": 3}  # fmt: skip
+
+
 def _arguments(op: Op, name: str, args: Sequence[Any]) -> Sequence[Any]:
     """The arguments of one of a call's operators, of which a profiler notes the shapes."""
     if op.base_name == "_linear_backward":
         return args[1:3]
-    if op.base_name != "linear" or name == "linear":
+    whole = name == op.base_name and not (name in ("sum", "mean") and args[1] is None)
+    if not whole and name in _ARITY:
+        first = args[1] if op.base_name == "linear" else args[0]
+        return (first, *[None] * (_ARITY[name] - 1))
+    if op.base_name != "linear" or whole:
         return args
     input, weight, bias = args
     transposed = _Shaped(weight.shape[::-1])

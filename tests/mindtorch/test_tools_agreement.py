@@ -206,6 +206,17 @@ def test_profilers_note_shapes_of_products_and_kinds_of_ranges(tmp_path):
 
     agree(run)
 
+    def parts(t):
+        x = t.ones(4, 4)
+        with t.profiler.profile(record_shapes=True) as prof:
+            (x @ x).relu().sum()
+            t.nn.functional.linear(x, x)
+        averages = prof.key_averages(group_by_input_shape=True)
+        seen = ("aten::t", "aten::transpose", "aten::sum", "aten::clamp_min", "aten::resolve_conj")
+        return sorted((e.key, e.count, str(e.input_shapes)) for e in averages if e.key in seen)
+
+    agree(parts)
+
 
 def test_profilers_pause_and_write_their_trace_once(tmp_path):
     def run(t):
