@@ -376,6 +376,8 @@ def seen_by_modes(function: F) -> F:
             for value in (*args, *kwargs.values()):
                 if value.__class__ not in _USUAL and (foreign := _foreign(args, kwargs)):
                     return hand_over(call, foreign, args, kwargs)
+        elif args and args[0].__class__ is not Tensor and (foreign := _foreign(args, kwargs)):
+            return hand_over(call, foreign, args, kwargs)
         try:
             if kwargs:
                 first(kwargs)
@@ -395,8 +397,9 @@ _USUAL = frozenset((bool, float, int, list, str, tuple, type(None), Tensor, Dtyp
 
 
 def _foreign(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """The arguments that see calls without being tensors: tracers' proxies."""
-    return list(filter(_is_foreign, overriding((*args, *kwargs.values()))))
+    """The arguments that see calls: classes of tensors, and tracers' proxies but those of rows."""
+    kinds = overriding((*args, *kwargs.values()))
+    return [kind for kind in kinds if not hasattr(type(kind), "_row_call")]
 
 
 def _is_foreign(value: object) -> bool:

@@ -332,3 +332,29 @@ def test_what_modes_let_pass_is_what_is_without_them(code):
     with Passing():
         seen = outcome()
     assert seen == plain
+
+
+ASKED = (
+    "is_conj(x)", "is_neg(x)", "is_complex(x)", "is_floating_point(x)", "numel(x)", "detach(x)",
+    "is_distributed(x)", "is_inference(x)", "is_signed(x)", "poisson(x)", "bernoulli(x)",
+    "is_nonzero(x[0, 0])", "is_same_size(x, y)", "is_same_size(y, x)", "binomial(x, x)",
+    "multinomial(x, 2)", "normal(x, x)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ASKED)
+def test_a_class_is_asked_for_functions_written_by_hand(call):
+    def first_seen(lib):
+        seen = []
+
+        class Kind(lib.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                seen.append((func.__name__, len(args), kwargs))
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        x = lib.ones(2, 2).as_subclass(Kind)
+        result = eval(f"lib.{call}", {"lib": lib, "x": x, "y": lib.ones(2, 2)})
+        return type(result).__name__, seen[-1][:2], seen[-1][2] or {}
+
+    assert first_seen(mindtorch) == first_seen(torch)
