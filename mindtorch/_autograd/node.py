@@ -259,7 +259,7 @@ def keep(tensor: Tensor, number: int | None, seen_as: Any = None) -> tuple[Any, 
     """
     if LOCAL.pack:
         return (Packed(tensor, LOCAL.pack[-1], number, seen_as), 0, number)
-    if tensor._fn is INFERENCE:
+    if tensor._fn is INFERENCE and not LOCAL.derivatives:
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in"
             " inference mode in computation tracked by autograd. To work around this, you can make"

@@ -111,6 +111,7 @@ func.jvp(lambda v: v * within(t.no_grad(), v.sin), (x,), (x,))
 func.jacfwd(lambda v: within(t.no_grad(), v.sin))(x[0])
 func.grad(lambda v: (v * within(t.no_grad(), v.sin)).sum())(x)
 within(t.inference_mode(), lambda: func.grad(lambda v: (v**2).sum())(x))
+within(t.inference_mode(), lambda: func.hessian(lambda v: (v**3).sum())(x[0]))
 saved(t, x, lambda v: func.jacrev(t.sin)(v))
 [func.jvp(lambda v: saved(t, v), (x,), (x,)), func.jacfwd(lambda v: saved(t, v))(x[0])]
 vmap(lambda v: t.autograd.functional.vjp(t.sum, v))(x)
