@@ -39,6 +39,22 @@ def fails(l: List[int], d: Dict[str, int], how: int):
     assert how < 4, "too much"
     return l.index(7)
 
+class Dropping(lib.nn.Module):
+    @lib.jit.unused
+    def dropped(self, x):
+        return x * {1, 2}
+
+    @lib.jit.ignore(drop=True)
+    def logged(self, x: lib.Tensor) -> None:
+        print(x)
+
+    def forward(self, x, how: int):
+        if how == 0:
+            return self.dropped(x)
+        if how == 1:
+            self.logged(x)
+        return x
+
 class Inner(lib.nn.Module):
     def forward(self, x):
         if lib.jit.is_scripting():
@@ -144,6 +160,12 @@ def story(lib, path):
             yield failing([], {}, how)
         except Exception as error:
             yield type(error).__name__, isinstance(error, jit.Error), str(error)
+    dropping = jit.script(scope["Dropping"]())
+    for how in range(3):
+        try:
+            yield dropping(ones, how)
+        except Exception as error:
+            yield type(error).__name__, str(error)
     yield refusal(scripted), refusal(scripted, 3), refusal(scripted.other, ones, 1)
     branch = jit.trace(scope["branch"], ones)
     yield branch(ones), branch(-ones), type(branch)

@@ -18,7 +18,7 @@ from mindtorch._compat.torchscript.compiler import compiled
 from mindtorch._compat.torchscript.errors import at_boundary
 from mindtorch._compat.torchscript.graph import NotLowered
 from mindtorch._compat.torchscript.schemas import ScriptDeclaration
-from mindtorch._compat.torchscript.unit import LoweredFunction
+from mindtorch._compat.torchscript.unit import LoweredFunction, modifier_of
 from mindtorch._compat.torchscript.views import (
     ConstMap,
     GraphView,
@@ -33,7 +33,7 @@ from mindtorch.nn.modules.module import Module
 from . import state
 from .arguments import passed
 from .decisions import Decisions
-from .failures import interpreted
+from .failures import Error, interpreted
 from .replay import TABLES, of_frozen, of_trace, replayed
 
 
@@ -182,6 +182,8 @@ class ScriptMethod(_Lowered):
     def __call__(self, *args: object, **kwargs: object) -> object:
         traced = not isinstance(self.owner, RecursiveScriptModule)
         args = (self.owner, *args)
+        if state.CURRENT.scripting and modifier_of(self._function) == "unused":
+            raise Error("This Python function is annotated to be ignored and cannot be run")
         if traced or not state.CURRENT.scripting:
             args, kwargs = _bound(lambda: self._lowered, args, kwargs)
         if traced:

@@ -36,7 +36,7 @@ def interpreted(traced: bool = False) -> Iterator[None]:
         yield
     except Exception as error:
         places = _places(error.__traceback__)
-        raised = not traced and _is_raised(error.__traceback__)
+        raised = isinstance(error, Error) or (not traced and _is_raised(error.__traceback__))
         usual = type(error) in ((RuntimeError,) if traced else _ERRORS)
         if not outermost or not places or not (raised or usual) or str(error).startswith(_HEAD):
             raise
@@ -62,7 +62,7 @@ def _words(error: Exception, raised: bool) -> str:
     name = type(error).__name__
     if isinstance(error, AssertionError):
         return f"RuntimeError: AssertionError: {error}"
-    if raised:
+    if raised and not isinstance(error, Error):
         return f"{type(error).__module__}.{name}: {error}"
     if isinstance(error, KeyError):
         return f"RuntimeError: KeyError: {error.args[0]}"
