@@ -461,9 +461,9 @@ def _gates(name: str) -> Maker:
 
 
 _NEAREST = (
-    "cosh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sinh", "tanh",
+    "cosh", "exp2", "expm1", "log", "log10", "log1p", "log2", "sinh", "tanh",
 )  # fmt: skip
-_AS_FAST = frozenset({"cos", "sin", "sqrt"})  # as torch's
+_AS_FAST = frozenset({"cos", "exp", "sin", "sqrt"})  # as torch's
 _MAKERS: dict[str, Maker] = {
     **dict.fromkeys((*_NEAREST, *_AS_FAST), _nearest),
     **factors.MAKERS,

@@ -147,8 +147,7 @@ ACL_INLINE Nearby near_power_of_two(float x) {
   for (int k = N - 2; k >= 0; --k) slope = fused(slope, r, kTerms[k]);
   return {q, r, slope};
 }
-// The float nearest to exp(x), but for one in some ten thousand: torch's exp of whole tensors, MKL's,
-// is that in 99 of 100.
+// The float nearest to exp(x), but for one in some ten thousand.
 ACL_INLINE float exp_nearest(float given) {
   const Nearby e = near_power_of_two<8>(given < -105.0f ? -105.0f : (given > 101.0f ? 101.0f : given));
   const float first = nearest(e.q * 0.5f);

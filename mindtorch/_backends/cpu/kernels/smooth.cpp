@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "loops/elementary.h"
+#include "loops/exponentials.h"
 #include "loops/smooth.h"
 #include "universal.h"
 
@@ -134,7 +135,6 @@ void loop(char** args, const intptr_t* sizes, const intptr_t* steps, void*) {
     ACL_IVDEP                                                                        \
     for (intptr_t i = 0; i < n; ++i) out[i] = __VA_ARGS__;                           \
   }
-EXACT(each_exp, exp_nearest(a[i]))
 EXACT(each_expm1, expm1_one(a[i]))
 EXACT(each_exp2, exp2_one(a[i]))
 EXACT(each_log, log_one(a[i]))
@@ -156,6 +156,7 @@ void each_angle_function(float* out, const float* a, const float* b, intptr_t n)
   for (intptr_t i = 0; i < n; ++i)
     if (out[i] != out[i]) out[i] = FAR(a[i]);
 }
+void each_exp(float* out, const float* a, const float*, intptr_t n) { exponentials(out, a, n); }
 void each_root(float* out, const float* a, const float*, intptr_t n) { square_roots(out, a, n); }
 float sin_far(float x) { return std::sin(x); }
 float cos_far(float x) { return std::cos(x); }

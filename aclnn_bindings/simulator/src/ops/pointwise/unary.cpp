@@ -2,6 +2,7 @@
 #include "params/pointwise.h"
 #include "loops/pointwise.h"
 #include "loops/elementary.h"
+#include "loops/exponentials.h"
 #include "loops/smooth.h"
 
 namespace aclsim {
@@ -63,9 +64,12 @@ ACL_FN(Rsqrt, Floating, (T x), T(1) / std::sqrt(x))
       }                                                           \
     }                                                             \
   };
-ACL_FN(ExpRough, FloatingReal, (T x), v_exp(x))
 ACL_FN(LogRough, FloatingReal, (T x), v_log(x))
-ACL_FN_EXACT(Exp, ExpRough, exp_nearest, v_exp)
+ACL_FN_EXACT(Exp, void, exp_nearest, v_exp)
+template <>
+void pointwise_body<Exp, float, 1>(int64_t n, float* out, const float* const* in) {
+  exponentials(out, in[0], n);
+}
 ACL_FN(Exp2End, FloatingReal, (T x), std::exp2(x))
 ACL_FN(Exp2, Narrow<Exp2End>, (T x), exp2_one(x))
 ACL_FN(Expm1, Narrow<Expm1>, (T x), expm1_one(x))

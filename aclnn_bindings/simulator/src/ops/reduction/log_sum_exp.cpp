@@ -1,6 +1,6 @@
 // The logarithm of sums of exponentials over axes.
 #include "params/reduction.h"
-#include "loops/elementary.h"
+#include "loops/exponentials.h"
 #include "loops/promote.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
@@ -37,7 +37,12 @@ template <class C>
 ACL_EXACT void exp_of_difference(int64_t n, C* out, const C* const* in) {
   const C *a = in[0], *b = in[1];
   ACL_IVDEP
-  for (int64_t i = 0; i < n; ++i) out[i] = exp_nearest(a[i] - b[i]);
+  for (int64_t i = 0; i < n; ++i) out[i] = a[i] - b[i];
+  if constexpr (std::is_same<C, float>::value) {
+    exponentials(out, out, n);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = std::exp(out[i]);
+  }
 }
 template <class C>
 void logsumexp(Call& c, const ReducePlan& plan) {
