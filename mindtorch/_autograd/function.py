@@ -399,9 +399,19 @@ class _Barrier(Function):
         raise RuntimeError(ctx.text)
 
 
-_Barrier._node_class = type(
-    "Error", (BackwardCFunction,), {"_function": _Barrier, "__module__": ""}
-)
+class _BarredNode(BackwardCFunction):
+    """The node of what has no gradient; it shows places that are no tensors too."""
+
+    __module__ = ""
+    label = "torch::autograd::Error"
+    _function = _Barrier
+
+    def next_edges(self) -> tuple[Any, ...]:
+        return tuple(self.edges[1:])
+
+
+_BarredNode.__name__ = "Error"
+_Barrier._node_class = _BarredNode
 
 
 class InplaceFunction(Function):

@@ -539,6 +539,8 @@ def _accumulated_sparse(existing: Tensor | None, grad: Tensor) -> Tensor:
         values: Tensor = getattr(grad, "_values")()  # noqa: B009 (of sparse tensors alone)
         grad = grad if values.is_contiguous() else grad.clone()  # a sum's are one number, expanded
         return grad if LOCAL.grad else grad.detach()
+    if existing.is_sparse and grad.is_sparse and not LOCAL.grad:
+        return existing.add_(grad)
     if LOCAL.grad or existing.is_sparse:
         return existing + grad if grad.is_sparse else added(existing, grad)
     return existing.add_(grad)
