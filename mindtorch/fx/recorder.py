@@ -43,6 +43,10 @@ class Untraceable(RuntimeError):
     """A program asks a traced tensor for its history."""
 
 
+class UntraceableTransform(Untraceable):
+    """A function of torch.func asks."""
+
+
 class UntraceableFunction(RuntimeError):
     """A function of a higher-order operator is no graph."""
 
@@ -90,7 +94,8 @@ class TracedTensor(Tensor):
         asker = str(sys._getframe(2).f_globals.get("__name__", ""))
         if not asker.startswith(("mindtorch._autograd", "mindtorch.autograd", "mindtorch.func")):
             return None  # a row's entry, which finds no plan for a traced tensor
-        raise Untraceable("mindtorch traces no gradients: compute them outside of what is traced")
+        kind = UntraceableTransform if asker.startswith("mindtorch.func") else Untraceable
+        raise kind("mindtorch traces no gradients: compute them outside of what is traced")
 
     @_fn.setter
     def _fn(self, value: object) -> None:

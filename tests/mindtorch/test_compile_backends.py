@@ -196,3 +196,14 @@ def test_gradients_of_compiled_functions_have_no_derivatives(t):
         assert slope.tolist() == [0.0, 3.0, 12.0]
         with pytest.raises(RuntimeError, match="does not currently support double backward"):
             t.autograd.grad(slope.sum(), x)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["grad", "jacrev", "jacfwd", "vmap"])
+def test_transforms_are_compiled_whole(name):
+    results = []
+    for t in (mt, torch):
+        function = getattr(t.func, name)(lambda v: v.sin() if name == "vmap" else v.sin().sum())
+        compiled = t.compile(function, backend="aot_eager", fullgraph=True)
+        results.append(compiled(t.arange(3.0)).tolist())
+    assert results[0] == pytest.approx(results[1])

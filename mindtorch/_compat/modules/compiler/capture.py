@@ -24,7 +24,14 @@ from mindtorch._tensor.tensor import Tensor
 from mindtorch.fx import Graph, GraphModule
 from mindtorch.fx.call_sites import root_call
 from mindtorch.fx.fake import TRACING, default_mode, outside
-from mindtorch.fx.recorder import Arguments, Keywords, TracedTensor, Untraceable, real_of
+from mindtorch.fx.recorder import (
+    Arguments,
+    Keywords,
+    TracedTensor,
+    Untraceable,
+    UntraceableTransform,
+    real_of,
+)
 from mindtorch.library.symbols import ConstraintViolationError
 from mindtorch.nn.modules.module import Module
 from mindtorch.nn.parameter import Parameter
@@ -106,6 +113,8 @@ CALLS: weakref.WeakSet[CapturedCall] = weakref.WeakSet()
 class CapturedCall:
     """Calls `target` through what `backend` makes of its graphs."""
 
+    needs_graphs = True
+
     def __init__(
         self, target: Callable[..., Any], backend: Callable[..., Any], fullgraph: bool = False,
         dynamic: bool | None = None, limit: int | None = None,
@@ -139,8 +148,10 @@ class CapturedCall:
             if facts is not None and isinstance(self.target, Module):
                 self.changing_attributes |= facts.changes(self.target)
             return recorder.finish(result)
-        except Untraceable:
-            if self.fullgraph:
+        except Untraceable as error:
+            if self.fullgraph and (
+                self.needs_graphs or not isinstance(error, UntraceableTransform)
+            ):
                 raise Unsupported("Unsupported gradients of traced tensors") from None
         except Exception as error:
             refusal = isinstance(error, TorchDynamoException | ConstraintViolationError)
@@ -323,6 +334,8 @@ class CapturedCall:
 
 class EagerCall(CapturedCall):
     """Calls `target` as it is; with `traces`, makes its graphs once for each kind of arguments."""
+
+    needs_graphs = False
 
     def __init__(self, target: Callable[..., Any], fullgraph: bool, kind: object):
         super().__init__(target, lambda module, inputs: module.forward, fullgraph)
