@@ -209,7 +209,7 @@ def module_type(module: Module) -> ClassType:
     return fresh
 
 
-_INTERNAL = frozenset((*vars(Module()), "_script_type", "_loaded", "_folded")) - {"training"}
+_INTERNAL = frozenset((*vars(Module()), "_script_type", "_loaded")) - {"training"}
 
 
 def _add_members(

@@ -7,7 +7,7 @@ import builtins
 import inspect
 import os
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType, UnionType
 from typing import Any, Final as Final, TypeVar
@@ -22,6 +22,7 @@ from mindtorch.serialization._legacy import damaged_archive, damaged_zip
 from . import state
 from ._script import (
     Attribute,
+    FrozenModule,
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
@@ -189,8 +190,10 @@ class CompilationUnit:
         raise NotImplementedError("torch.jit.CompilationUnit: mindtorch compiles nothing")
 
 
-def freeze(mod: Any, *_: object, **__: object) -> Any:
-    """A scripted module whose parameters are constants; RuntimeError for one that trains."""
+def freeze(
+    mod: Any, preserved_attrs: Sequence[str] | None = None, *_: object, **__: object
+) -> Any:  # fmt: skip
+    """A module of constants, and the members that stay; RuntimeError for one that trains."""
     deprecated("freeze", "use `torch.compile` instead")
     if not builtins.isinstance(mod, ScriptModule):
         raise RuntimeError(
@@ -202,7 +205,8 @@ def freeze(mod: Any, *_: object, **__: object) -> Any:
             "Freezing is currently only implemented for modules in eval mode. Please call"
             " .eval() on your module before freezing."
         )
-    return without_parameters(mod) if builtins.isinstance(mod, RecursiveScriptModule) else mod
+    scripted = builtins.isinstance(mod, RecursiveScriptModule)
+    return FrozenModule(without_parameters(mod) if scripted else mod, preserved_attrs or ())
 
 
 def optimize_for_inference(mod: T, *_: object, **__: object) -> T:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import update_wrapper
 from typing import Any, NamedTuple, NoReturn
@@ -86,9 +86,7 @@ class ScriptModule(Module):
 
     @property
     def graph(self) -> GraphView:
-        """The graph of `forward`; of a frozen module, with its members' values."""
-        if "_folded" in self.__dict__:
-            return folded_graph_of(self._lowered("forward"), self)
+        """The graph of `forward`."""
         return graph_of(self._lowered("forward"))
 
     @property
@@ -283,8 +281,47 @@ def without_parameters(module: ScriptModule) -> ScriptModule:
             values = {n: None if v is None else v.detach() for n, v in table.items()}
             table.clear()
             inner.__dict__.update(values)
-    result.__dict__["_folded"] = True
     return result
+
+
+class FrozenModule(RecursiveScriptModule):
+    """What freezing gives: a module without members, but for those that were to stay."""
+
+    def __init__(self, whole: ScriptModule, stays: Sequence[str]):
+        super().__init__()
+        for name in stays:
+            if not hasattr(whole, name):
+                raise RuntimeError(f"Unknown name: {name}")
+        self.__dict__.update(_whole=(whole,), _stays=tuple(stays), training=False)
+        self.__dict__.update(original_name=whole.original_name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.__dict__.get("_stays", ()):
+            return getattr(self._whole[0], name)
+        return super().__getattr__(name)
+
+    def forward(self, *args: object, **kwargs: object) -> object:
+        """What the whole module computes."""
+        return self._whole[0].forward(*args, **kwargs)
+
+    def _lowered(self, name: str) -> LoweredFunction:
+        return self._whole[0]._lowered(name)
+
+    @property
+    def graph(self) -> GraphView:
+        """The graph of `forward`, with its members' values."""
+        return folded_graph_of(self._lowered("forward"), self._whole[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _frozen, (self._whole[0], self._stays)
+
+
+def _frozen(whole: ScriptModule, stays: Sequence[str]) -> FrozenModule:
+    """A frozen module of a file."""
+    return FrozenModule(whole, stays)
+
+
+FrozenModule.__name__ = FrozenModule.__qualname__ = "RecursiveScriptModule"
 
 
 class ScriptFunction(_Lowered):
