@@ -1,6 +1,6 @@
 // Inner loops of numpy's universal functions: smooth functions of floats that vectorise.
 //
-// Elementary ones are torch's where its formula is public; the others give the nearest float, as those
+// Elementary ones are torch's where its formula is known; the others give the nearest float, as those
 // of MKL nearly always do.
 // Coefficients of Bessel functions are those of Cephes (S. L. Moshier, netlib.org/cephes), in the order
 // of torch's operations, so that results have its bits.

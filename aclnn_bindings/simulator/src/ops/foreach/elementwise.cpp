@@ -1,7 +1,7 @@
 // The foreach family: one function over every member of lists.
 #include "params/foreach.h"
 #include "loops/pointwise.h"
-#include "loops/vmath.h"
+#include "loops/smooth.h"
 
 namespace aclsim {
 
@@ -70,6 +70,10 @@ ACL_FN(EachAbs, Real, (T a), a < T(0) ? -a : (a == T(0) ? T(0) : a))
 ACL_FN(EachNeg, Real, (T a), -a)
 ACL_FN(EachSign, Real, (T a), (a > T(0)) - (a < T(0)))
 ACL_FN(EachSqrt, FloatingReal, (T a), std::sqrt(a))
+template <>
+void pointwise_body<EachSqrt, float, 1>(int64_t n, float* out, const float* const* in) {
+  square_roots(out, in[0], n);
+}
 ACL_FN(EachReciprocal, FloatingReal, (T a), T(1) / a)
 ACL_FN(EachExp, FloatingReal, (T a), v_exp(a))
 ACL_FN(EachExpm1, FloatingReal, (T a), std::expm1(a))
