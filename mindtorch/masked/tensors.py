@@ -420,5 +420,5 @@ def as_masked_tensor(data: Tensor, mask: Tensor) -> Tensor:
     _refuse(data, mask)
     if data.requires_grad:
         data = data.view_as(data)
-        data.register_hook(lambda gradient: _make(gradient, mask))
+        data.register_hook(lambda g: None if g is None else _make(g, mask))
     return _make(data, mask)
