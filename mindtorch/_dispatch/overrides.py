@@ -376,7 +376,12 @@ def seen_by_modes(function: F) -> F:
             for value in (*args, *kwargs.values()):
                 if value.__class__ not in _USUAL and (foreign := _foreign(args, kwargs)):
                     return hand_over(call, foreign, args, kwargs)
-        elif args and args[0].__class__ is not Tensor and (foreign := _foreign(args, kwargs)):
+        elif (
+            args
+            and args[0].__class__ is not Tensor
+            and args[0].__class__ not in _USUAL
+            and (foreign := _foreign(args, kwargs))
+        ):
             return hand_over(call, foreign, args, kwargs)
         try:
             if kwargs:
@@ -397,9 +402,15 @@ _USUAL = frozenset((bool, float, int, list, str, tuple, type(None), Tensor, Dtyp
 
 
 def _foreign(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """The arguments that see calls: classes of tensors, and tracers' proxies but those of rows."""
+    """The arguments that see calls: programs' classes of tensors, and tracers' proxies."""
     kinds = overriding((*args, *kwargs.values()))
-    return [kind for kind in kinds if not hasattr(type(kind), "_row_call")]
+    return [kind for kind in kinds if _is_foreign(kind) or _is_of_program(type(kind))]
+
+
+def _is_of_program(kind: type) -> bool:
+    """Whether a class of tensors is no part of this package, and sees functions, not rows."""
+    package = kind.__module__.partition(".")[0]
+    return package not in ("mindtorch", "torch") and not hasattr(kind, "_row_call")
 
 
 def _is_foreign(value: object) -> bool:
