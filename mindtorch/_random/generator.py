@@ -228,13 +228,18 @@ class Generator(metaclass=CClass, module="torch._C"):
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is another generator in the same state."""
         offset = None if self.device.type == "cpu" else self.get_offset()
-        return Generator, (self.device,), (self.initial_seed(), offset, self.get_state())
+        return _generator_on, (self.device,), (self.initial_seed(), offset, self.get_state())
 
     def __setstate__(self, state: tuple[int, int | None, Tensor]) -> None:
         self.set_state(state[2])
 
     def __repr__(self) -> str:
         return f"<torch._C.Generator object at {id(self):#x}>"
+
+
+def _generator_on(device: Device) -> Generator:
+    """What a pickle names: the class goes by torch's name, which need not be to be had there."""
+    return Generator(device)
 
 
 _alive: Final[WeakSet[Generator]] = WeakSet()

@@ -16,6 +16,7 @@ import pytest
 
 import mindtorch
 from mindtorch._compat import warn_once
+from mindtorch._tensor.typed_storage import warn_of_removal
 from mindtorch.ops.spec import aten
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
@@ -529,6 +530,7 @@ def test_what_torch_deprecates_is_warned_of(call):
     def run(t, dev):
         # Both say this once in a process, and another test may have heard it.
         torch.storage._reset_warn_typed_storage_removal()
+        warn_of_removal.cache_clear()
         warn_once._warned.clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from builtins import callable as is_callable  # torch has a module of that name in this package
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
@@ -115,7 +116,7 @@ class CollatorIterDataPipe(MapperIterDataPipe):
         collate_fn: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
         function = collate_fn if collate_fn is not None else conversion
-        if not callable(function):
+        if not is_callable(function):
             raise NotImplementedError("collate: conversion: mindtorch has no data frames")
         super().__init__(datapipe, fn=function)
 
