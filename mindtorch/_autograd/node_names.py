@@ -46,8 +46,8 @@ def _linear(args: Sequence[Any]) -> str:
     biased = args[2] is not None
     if args[0].ndim == 2:
         return "AddmmBackward0" if biased else "MmBackward0"
-    if biased:
-        return "ViewBackward0"
+    if biased:  # folded where the input's rows lie one after the other
+        return "ViewBackward0" if args[0].contiguous else "AddBackward0"
     return "SqueezeBackward4" if args[0].ndim == 1 else "UnsafeViewBackward0"
 
 

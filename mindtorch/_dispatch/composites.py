@@ -28,8 +28,11 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
         transposed = weight.t()
         product = aten.mm(_rows(input), transposed)
         return _unsafe_view(product, (*input.shape[:-1], weight.shape[0]))
-    if bias is not None and input.dim() == 3 and not input.is_contiguous():
-        return aten.add(_matmul(input, weight.t()), bias)
+    if bias is not None and input.dim() != 2 and not input.is_contiguous():
+        transposed = weight.t()
+        if input.dim() == 1:
+            return aten.add(aten.mm(input.unsqueeze(0), transposed).squeeze_(0), bias)
+        return aten.add(_matmul(input, transposed), bias)
     rows, transposed = _rows(input), weight.t()
     product = aten.mm(rows, transposed) if bias is None else aten.addmm(bias, rows, transposed)
     return product if input.dim() == 2 else product.view(*input.shape[:-1], weight.shape[0])

@@ -279,10 +279,11 @@ def _product(left: Tensor, right: Tensor, transposed: bool = False) -> str:
 
 def _linear(args: Sequence[Any], _: Any) -> str:
     input, weight, bias = args
-    if bias is None or not input.is_contiguous():
-        return f"linear(t(transpose(as_strided)) matmul({_product(input, weight, True)}))"
+    if bias is None or not (input.dim() == 2 or input.is_contiguous()):
+        added = "" if bias is None else " add_"
+        return f"linear(t(transpose(as_strided)) matmul({_product(input, weight, True)}){added})"
     fused = "addmm(expand(as_strided) copy_ resolve_conj resolve_conj)"
-    view = "view" if input.dim() > 2 else ""
+    view = "view" if input.dim() != 2 else ""
     return f"linear({view} t(transpose(as_strided)) {fused} {view})"
 
 
