@@ -470,6 +470,7 @@ def resize_(self: Tensor, *size: Any, memory_format: object | None = None) -> Te
         else:
             _grow(self._storage, geom, need)
     _set_geometry(self, geom)
+    self._storage.value += 1
     if need > before and SETTINGS["deterministic"] and SETTINGS["fill"]:
         first = before // size_of_one
         fill_unwritten(self.as_strided((need // size_of_one - first,), (1,), first))

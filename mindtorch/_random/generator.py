@@ -267,7 +267,9 @@ def default_generator(device: DeviceLike = "cpu") -> Generator:
             generator = _defaults.get(where)
             if generator is None:
                 generator = Generator(where)
-                if _seed is not None:
+                if _seed is None:  # as torch's: each process draws other numbers
+                    generator.seed()
+                else:
                     generator.manual_seed(_seed)
                 _defaults[where] = generator
     return generator

@@ -7,6 +7,7 @@ from math import comb
 
 from ...rules import result_type
 from ...words import *
+from ...._tensor.tensor import wrap
 from .joining import members
 
 _MATRIX = Arg((2, 3))
@@ -177,6 +178,13 @@ def as_strided_scatter(
     )
 
 
+def _apart(view: Tensor) -> Tensor:
+    """The same part, of which autograd does not know that it is a view: it may be written to."""
+    part = wrap(view._geom, view._storage)
+    part._fn, part._nr = view._fn, view._nr
+    return part
+
+
 for _name, _params, _sample in (
     ("unsafe_chunk", "int chunks, int dim=0", (Arg((5, 2)), 2)),
     ("unsafe_split", "Any split_size, int dim=0", (Arg((5, 2)), 2)),
@@ -184,7 +192,9 @@ for _name, _params, _sample in (
 ):
     composite(
         f"{_name}(Tensor(a) self, {_params}) -> Tensor(a)[]",
-        lambda self, cuts, dim=0, _view=_name[7:]: tuple(getattr(self, _view)(cuts, dim)),
+        lambda self, cuts, dim=0, _view=_name[7:]: tuple(
+            map(_apart, getattr(self, _view)(cuts, dim))
+        ),
         samples=calls(_sample),
         surface="both",
     )

@@ -60,7 +60,8 @@ def _pow_grad_self(grad: Tensor, self: Any, exponent: Tensor | Number) -> Tensor
 
 
 def _pow_grad_exponent(grad: Tensor, self: Any, exponent: Any, result: Tensor) -> Tensor:
-    logarithm = aten.conj_of(result) * aten.log(aten.conj_of(self))
+    base = aten.to(self, result.dtype) if result.is_complex() else self
+    logarithm = aten.conj_of(result * aten.log(base))
     rises = exponent
     if hasattr(exponent, "_geom") and exponent.is_complex():
         rises = aten.where(aten.imag(exponent) == 0, aten.real(exponent), -1.0)
@@ -113,7 +114,7 @@ op(
     aclnn=call("aclnnPowScalarTensor"),
     grad={
         "exponent": lambda grad, self, exponent, result: (
-            grad * aten.conj_of(result * _log_of(self))
+            grad * aten.conj_of(result * _log_of(self, result.is_complex()))
             if self
             else _pow_grad_exponent(grad, aten.zeros_like(result), exponent, result)
         )
@@ -130,11 +131,11 @@ op(
 )
 
 
-def _log_of(number: Number) -> complex:
+def _log_of(number: Number, as_complex: bool) -> complex:
     import cmath
     import math
 
-    if isinstance(number, complex):
+    if as_complex or isinstance(number, complex):
         return cmath.log(number)
     return math.log(number) if number > 0 else math.nan
 
