@@ -7,6 +7,7 @@ has the method, goes to that method; results are given the subclass, as torch do
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
@@ -20,7 +21,7 @@ from .._compat.argument_errors import SIGNS
 from .._compat.failed_calls import FORMS, failed_call
 from .._compat.missing_args import before_missing
 from .._compat.signatures import counted_by_python, python_function
-from .._compat.warn_once import warn, warn_once
+from .._compat.warn_once import warn_once
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Size
@@ -172,7 +173,7 @@ def _warn_of_plain_method(func: Callable[..., Any]) -> None:
     end += " classmethod."
     if _in_python(func):
         text = f"Defining your `__torch_function__ {end}"
-        warn(text, DeprecationWarning)
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
     else:
         warn_once(f"Defining your `__torch_function__` {end} ")
 

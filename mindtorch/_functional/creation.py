@@ -686,8 +686,10 @@ def _factory(name: str) -> None:
     ) -> Tensor:  # fmt: skip
         refuse_sparse(layout, {"eye": "eye.m_out"}.get(name, f"{name}.out"))
         if ends and not (NUMBERS.issuperset(map(type, args)) and not names):
-            _refuse_ends(name, args)
-            args = tuple(map(_number, args))
+            values = tuple(map(_number, args))
+            if any(isinstance(value, Tensor) for value in values):
+                _refuse_ends(name, args)
+            args = values
             names = {k: _number(v) for k, v in names.items()}
         if not names.keys() <= set(order[len(args) : len(args) + len(names)]):
             raise TypeError(f"{name}(): no signature leaves out what comes before {[*names]}")

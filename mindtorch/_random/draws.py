@@ -217,7 +217,8 @@ def randperm(
     return _finished(draws, out, requires_grad)
 
 
-def _like(name: str, fill: Callable[..., Tensor]) -> None:
+def _like(name: str, fill: Callable[..., Tensor], kind: str = "") -> None:
+    """`torch.name`; `kind` names the draws that a native loop may put there at once."""
     least, most = {"randint_like": (1, 2)}.get(name, (0, 0))
 
     def like(
@@ -237,6 +238,8 @@ def _like(name: str, fill: Callable[..., Tensor]) -> None:
         if device is not None:
             geometry = geometry.on(resolve(device))
         result = registry.backend(geometry.device).allocate(geometry)
+        if kind and not MODES.active and sequential.fill(None, kind, result, 0.0, 1.0):
+            return finish(result, requires_grad)
         return finish(fill(result, *bounds), requires_grad)
 
     like.__name__ = like.__qualname__ = name
@@ -268,6 +271,15 @@ def _put(self: Tensor, draws: Tensor) -> Tensor:
 _FLOATING = ("uniform", "normal")
 
 
+def _writes_directly(tensor: Tensor, generator: Generator | None) -> bool:
+    """Whether a plain cpu tensor takes draws in the order of its memory, and nothing looks on."""
+    geom = tensor._geom
+    return (
+        geom.device is CPU and geom.contiguous and tensor._fn is None and not MODES.active
+        and (generator is None or generator.device is CPU)
+    )  # fmt: skip
+
+
 def _refill(
     self: Tensor, kind: str, params: tuple[Any, ...], generator: Generator | None
 ) -> Tensor:
@@ -280,6 +292,11 @@ def _refill(
     if kind in _FLOATING and sequential.fill(generator, kind, self, *params):
         return self
     geom = self._geom
+    if kind == "integers" and _writes_directly(self, generator):
+        draws = _draw.integers(generator or default_generator(CPU), geom.numel, *params)
+        np.copyto(self._array, draws.reshape(geom.shape), "unsafe")
+        self._storage.value += 1
+        return self
     if geom.dtype.is_complex and not geom.contiguous:  # a normal one: its parts are drawn apart
         parts = (params[0], params[1] / sqrt(2))
         _refill(aten.view_as_real(self), kind, parts, generator)
@@ -378,8 +395,8 @@ def random_(
     return _refill(self, "integers", (low, high, dtype in (dt.int64, dt.float64)), generator)
 
 
-_like("rand_like", uniform_)
-_like("randn_like", normal_)
+_like("rand_like", uniform_, "uniform")
+_like("randn_like", normal_, "normal")
 _like("randint_like", random_)
 
 
@@ -489,13 +506,16 @@ def _bernoulli(geom: Geometry, p: Tensor | float, generator: Generator | None) -
     return aten.lt(u, p)
 
 
+_least, _most = np.minimum.reduce, np.maximum.reduce  # without numpy's frames in Python
+
+
 def _refuse_chances(p: Tensor) -> None:
     """RuntimeError for probabilities that the host knows, outside of [0, 1]; no wait for others."""
     known = host_values(p)
     if known is None or not p.numel():
         return
     chances = known._array
-    if not (chances.min() >= 0 and chances.max() <= 1):  # NaN is neither
+    if not (_least(chances, None) >= 0 and _most(chances, None) <= 1):  # NaN is neither
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message"
             " be improved?  If so, please report an enhancement request to PyTorch.)"

@@ -170,7 +170,7 @@ def _traced_methods(
     result, decisions, lowered = traced(examples)
     if not checked:
         return cast(ScriptModule, result)
-    deprecated("trace_method", depth=4)
+    deprecated("trace_method")
     for name in examples:
 
         def again(inputs: Inputs, name: str = name) -> tuple[Any, Decisions, Any]:

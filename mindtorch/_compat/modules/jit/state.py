@@ -40,11 +40,9 @@ def tracing() -> Iterator[None]:
 
 
 def deprecated(
-    name: str, advice: str = "switch to `torch.compile` or `torch.export`", depth: int = 3
+    name: str, advice: str = "switch to `torch.compile` or `torch.export`"
 ) -> None:  # fmt: skip
-    """Warn of a function of torch.jit."""
-    warnings.warn(
-        f"`torch.jit.{name}` is deprecated. Please {advice}.",
-        DeprecationWarning,
-        stacklevel=depth,
+    """Warn of a function of torch.jit; at its own line, as torch does: Python hides it."""
+    warnings.warn(  # noqa: B028
+        f"`torch.jit.{name}` is deprecated. Please {advice}.", DeprecationWarning
     )

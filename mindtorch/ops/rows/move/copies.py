@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from math import comb
 
+from ...._tensor.tensor import wrap
 from ...rules import result_type
 from ...words import *
-from ...._tensor.tensor import wrap
 from .joining import members
 
 _MATRIX = Arg((2, 3))

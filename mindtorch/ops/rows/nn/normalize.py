@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...._compat.warn_once import warn_once
-from ...._tensor.recording import unrepeatable
+from ...._tensor.device import CPU
+from ...._tensor.recording import RECORDING, unrepeatable
 from ...rules import c_name
 from ...words import *
 from .constants import refuse_gradients
@@ -174,6 +175,29 @@ def _moved(running: Tensor, batch: Tensor, momentum: float) -> None:
     _plain(running).mul_(1 - momentum).add_(batch, alpha=momentum)
 
 
+def _beside(running: Tensor | None, batch: Tensor) -> bool:
+    """Whether numpy may move a statistic: on cpu, where nothing looks on."""
+    if running is None:
+        return True
+    geom = running._geom
+    return (
+        running.__class__ is batch.__class__ is Tensor
+        and geom.device is CPU
+        and geom.dtype in (dt.float32, dt.float64)
+        and geom.shape == batch._geom.shape
+        and running._fn is None
+        and RECORDING.recorder is None
+        and not aten._watched()
+    )
+
+
+def _towards(running: Tensor, batch: Array, momentum: float) -> None:
+    """Move a statistic in double, and round once, as torch's kernel of cpu does: no version is
+    counted for it."""
+    array = running._array
+    array[...] = momentum * batch + (1 - momentum) * array.astype(np.float64)
+
+
 def _plain(tensor: Tensor) -> Tensor:
     """The tensor outside autograd: itself where it has no history."""
     return tensor if tensor._fn is None else tensor.detach()
@@ -252,6 +276,13 @@ def _move(
     eps: float, unbiased: float,
 ) -> None:  # fmt: skip
     """Move running statistics; the variance is the unbiased one, batches use the biased one."""
+    if _beside(mean, batch_mean) and _beside(var, rstd):
+        if mean is not None:
+            _towards(mean, batch_mean._array.astype(np.float64), momentum)
+        if var is not None:
+            variance = rstd._array.astype(np.float64) ** -2 - eps
+            _towards(var, variance * unbiased, momentum)
+        return
     stay = any(t is not None and not hasattr(t, "_level") for t in (mean, var))
     if hasattr(batch_mean, "_level") and stay:  # a batch of vmap
         raise RuntimeError(_SHARED)
