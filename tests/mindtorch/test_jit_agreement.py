@@ -221,7 +221,14 @@ def story(lib, path):
         jit.trace(lambda x: x * float(x.sum()) + len(x), ones)
         jit.trace(lib.relu, ones, check_trace=False)
         jit.trace_module(lib.nn.ReLU(), {"forward": jit.trace(lib.nn.ReLU(), ones)(ones)})
-    yield [(w.category.__name__, str(w.message).replace(__file__, "")) for w in caught]
+    yield [
+        (
+            w.category.__name__,
+            str(w.message).replace(__file__, ""),
+            w.category is DeprecationWarning and w.filename == __file__,
+        )
+        for w in caught
+    ]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -82,6 +82,15 @@ MODELS = {
         c.pair(lambda m, x, t: (y := m.a(x)[:, :3]) + (y + y).sigmoid()),
         (4, 3),
     ),
+    "layer of floats between": lambda c: (
+        c.model(
+            lambda m, x, t: m.fc(m.flat(m.conv(x))),
+            conv=c.nn.Conv2d(1, 2, 3),
+            flat=c.nn.Flatten(),
+            fc=c.nn.Linear(8, 3),
+        ),
+        (2, 1, 4, 4),
+    ),
     "chain": lambda c: (c.pair(lambda m, x, t: m.b(t.relu(m.a(x)))), (4, 3)),
 }
 MAPPINGS = {

@@ -1,5 +1,8 @@
 """Seeded draws on cpu are torch's, and states of generators go from one to the other and back."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -217,3 +220,10 @@ def test_draws_that_are_like_another_tensor_go_through_its_memory(layout):
         (ours, place), (theirs, other) = (draws(n, draw, "float32") for n in (mindtorch, torch))
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=name)
         assert place == other, name
+
+
+def test_processes_that_set_no_seed_draw_other_numbers():
+    command = [sys.executable, "-c", "import mindtorch as torch; print(torch.initial_seed())"]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[0].stdout != runs[1].stdout
+    assert mindtorch.Generator().initial_seed() == torch.Generator().initial_seed()

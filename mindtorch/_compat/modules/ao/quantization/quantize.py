@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import mindtorch as torch
 from mindtorch import Tensor, nn
@@ -32,23 +31,12 @@ from .quantization_mappings import (
     special_observer,
 )
 from .stubs import DeQuantStub, QuantWrapper
-from .utils import DEPRECATION_WARNING, has_no_children_ignoring_parametrizations
+from .utils import deprecated, has_no_children_ignoring_parametrizations
 
 __all__ = [
     "add_quant_dequant", "convert", "get_default_custom_config_dict", "prepare", "prepare_qat",
     "propagate_qconfig_", "quantize", "quantize_dynamic", "quantize_qat", "swap_module",
 ]  # fmt: skip
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def _deprecated(function: _F) -> _F:
-    @functools.wraps(function)
-    def warned(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(DEPRECATION_WARNING, DeprecationWarning, stacklevel=2)
-        return function(*args, **kwargs)
-
-    return cast(_F, warned)
 
 
 def get_default_custom_config_dict() -> dict[str, dict[Any, Any]]:
@@ -157,7 +145,7 @@ def add_quant_dequant(module: nn.Module) -> nn.Module:
     return module
 
 
-@_deprecated
+@deprecated
 def prepare(
     model: nn.Module, inplace: bool = False, allow_list: set[Any] | None = None,
     observer_non_leaf_module_list: set[Any] | None = None,
@@ -192,7 +180,7 @@ def _remove_qconfig(module: nn.Module) -> None:
             table.pop(key)
 
 
-@_deprecated
+@deprecated
 def quantize(
     model: nn.Module, run_fn: Callable[..., object], run_args: Sequence[object],
     mapping: dict[Any, Any] | None = None, inplace: bool = False,
@@ -216,7 +204,7 @@ _SPECS: dict[torch.dtype, tuple[tuple[Any, ...], Any]] = {
 }
 
 
-@_deprecated
+@deprecated
 def quantize_dynamic(
     model: nn.Module, qconfig_spec: Any = None, dtype: torch.dtype = torch.qint8,
     mapping: dict[Any, Any] | None = None, inplace: bool = False,
@@ -239,7 +227,7 @@ def quantize_dynamic(
     return model
 
 
-@_deprecated
+@deprecated
 def prepare_qat(
     model: nn.Module, mapping: dict[Any, Any] | None = None, inplace: bool = False
 ) -> nn.Module:
@@ -254,7 +242,7 @@ def prepare_qat(
     return model
 
 
-@_deprecated
+@deprecated
 def quantize_qat(
     model: nn.Module,
     run_fn: Callable[..., object],
@@ -270,7 +258,7 @@ def quantize_qat(
     return model
 
 
-@_deprecated
+@deprecated
 def convert(
     module: nn.Module, mapping: dict[Any, Any] | None = None, inplace: bool = False,
     remove_qconfig: bool = True, is_reference: bool = False,

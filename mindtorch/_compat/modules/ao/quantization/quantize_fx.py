@@ -30,7 +30,7 @@ from .quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_static_quant_module_mappings,
 )
-from .utils import activation_dtype
+from .utils import activation_dtype, deprecated
 
 __all__ = ["convert_fx", "fuse_fx", "prepare_fx", "prepare_qat_fx"]
 __getattr__ = refusals(
@@ -124,6 +124,9 @@ def fuse_fx(
     return GraphModule(traced, traced.graph)
 
 
+_CALLS = ("call_module", "call_function", "call_method")
+
+
 class _Observing:
     """Puts observers into a graph: behind what is quantised, and before what needs it."""
 
@@ -172,7 +175,7 @@ class _Observing:
             return value
         if value not in self.inputs:
             observed = self.inputs[value] = self._observer(value, qconfig.activation())
-            if value.op in ("call_function", "call_method") and self._qconfig(value) is not None:
+            if value.op in _CALLS and self._qconfig(value) is not None:
                 self.results.append(observed)
         return self.inputs[value]
 
@@ -186,7 +189,7 @@ class _Observing:
 
     def visit(self, node: Node) -> None:
         """Observe a node where its kind is quantised and it has a QConfig."""
-        if node.op not in ("call_module", "call_function", "call_method") or node in self.inputs:
+        if node.op not in _CALLS or node in self.inputs:
             return
         kind, qconfig = _kind(node, self.modules), self._qconfig(node)
         first = node.args[0] if node.args else None
@@ -294,6 +297,7 @@ def _prepared(
     return prepared
 
 
+@deprecated
 def prepare_fx(
     model: nn.Module, qconfig_mapping: QConfigMapping | dict[str, Any],
     example_inputs: tuple[object, ...], prepare_custom_config: object = None,
@@ -307,6 +311,7 @@ def prepare_fx(
     return _prepared(model, qconfig_mapping, False)
 
 
+@deprecated
 def prepare_qat_fx(
     model: nn.Module, qconfig_mapping: QConfigMapping | dict[str, Any],
     example_inputs: tuple[object, ...], prepare_custom_config: object = None,
@@ -364,10 +369,12 @@ class _Converting:
             self.float_of(node)
             self.numbers["_"] += source.op != "call_module" and node not in self.scaled
             return
-        user = next(iter(node.users))
-        prefix = "_"
+        # torch names the constants of what is observed at a layer's input after the layer, where
+        # what gives the value has no settings of its own; else after what gives it.
+        layer, end = (source, "_")
         if str(node.target) not in self.results:
-            prefix = f"{user.target}_input_" if user.op == "call_module" else "_input_"
+            layer, end = next(iter(node.users)), "_input_"
+        prefix = f"{layer.target}{end}" if layer.op == "call_module" else end
         prefix = prefix.replace(".", "_")
         scale, zero_point = self._constants(prefix, observer)
         args = (self.float_of(source), scale, zero_point, observer.dtype)
@@ -471,6 +478,7 @@ def _dynamic(observer: Any) -> bool:
     )  # fmt: skip
 
 
+@deprecated
 def convert_fx(
     graph_module: GraphModule, convert_custom_config: object = None, _remove_qconfig: bool = True,
     qconfig_mapping: object = None, backend_config: object = None,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import mindtorch as torch
 from mindtorch import Tensor
@@ -25,6 +27,21 @@ DEPRECATION_WARNING = (
     "(https://github.com/pytorch/ao/tree/main/torchao/quantization/pt2e) \n"
     "see https://github.com/pytorch/ao/issues/2259 for more details"
 )
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def deprecated(function: _F) -> _F:
+    """The function, which says at each call that torch gives quantisation up."""
+
+    @functools.wraps(function)
+    def warned(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(DEPRECATION_WARNING, DeprecationWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    return cast(_F, warned)
+
+
 _RANGES = {
     torch.qint8: (-128, 127), torch.int8: (-128, 127), torch.quint8: (0, 255),
     torch.uint8: (0, 255), torch.qint32: (-(2**31), 2**31 - 1), torch.int32: (-(2**31), 2**31 - 1),
