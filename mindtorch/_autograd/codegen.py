@@ -173,7 +173,8 @@ def _scope(rule: Formula) -> dict[str, Any]:
         "grown": grown, "keep_list": _keep_list, "materialized": _materialized,
         "op": rule.op, "read_at_once": read_at_once, "rows_of": rows_of,
         "second_first": second_first, "spread": _spread, "unpack": OpNode.unpack,
-        "unpack_list": _unpack_list, "weight_transpose": weight_transpose, "wrap": wrap,
+        "unpack_list": _unpack_list, "unread": _unread,
+        "weight_transpose": weight_transpose, "wrap": wrap,
     }  # fmt: skip
     for i, target in enumerate(rule.targets):
         scope[f"f{i}"] = named_slope(rule.op.name, target.fn)
@@ -391,4 +392,18 @@ def _read_saved(rule: Formula, read: tuple[str, int], place: str) -> str:
         return f"unpack_list(node, {place})"
     if kind is not ArgKind.TENSOR:
         return f"(unpack(node, {place}) if {place}.__class__ is tuple else {place})"
+    other = _OF_OTHER.get((rule.op.name, i)) if how == "arg" else None
+    if other is not None:
+        return f"(unpack(node, {place}) if e{other} is not None else unread(node, {place}))"
     return f"unpack(node, {place})"
+
+
+# Arguments of products that only the other's gradient reads: without it torch does not keep them,
+# so that they may be written to before `backward`.
+_OF_OTHER = {("linear", 0): 1, ("linear", 1): 0}
+
+
+def _unread(node: Any, saved: Any) -> Tensor:
+    """A saved tensor as it is now; what hooks packed is unpacked as they do."""
+    tensor = saved[0]
+    return tensor if isinstance(tensor, Tensor) else node.unpack(saved)

@@ -425,11 +425,27 @@ class AnomalyState:
 STATE = AnomalyState()
 
 
+def _saved_transposed(node: Node, tensor: Tensor) -> bool:
+    """Whether it is the weight of a linear layer, of which torch keeps the transpose."""
+    op = getattr(node, "op", None)
+    return (
+        op is not None
+        and op.base_name == "linear"
+        and len(node.saved) > 1
+        and node.saved[1][0] is tensor
+    )
+
+
 def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> str:
-    geom = tensor._geom
-    fn = tensor._fn
+    geom, fn = tensor._geom, tensor._fn
+    shape, base = list(geom.shape), tensor._base
+    if _saved_transposed(node, tensor):
+        shape, base = shape[::-1], tensor
     if number is not None:
         origin = f", which is output {number} of {display_name(node)},"
+    elif base is not None and base._fn is not None and tensor._creation is None:
+        # torch makes the history of a view again once its base was written to.
+        origin = ", which is output 0 of AsStrided,"
     elif fn is not None and not isinstance(fn, AccumulateGrad | Sentinel):
         origin = f", which is output {tensor._nr} of {display_name(fn)},"
     else:
@@ -437,7 +453,7 @@ def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> s
     where = "" if geom.device.type == "cpu" else f"{geom.device.type}."
     return (
         "one of the variables needed for gradient computation has been modified by an inplace"
-        f" operation: [torch.{where}{geom.dtype.legacy}Tensor {list(geom.shape)}]{origin}"
+        f" operation: [torch.{where}{geom.dtype.legacy}Tensor {shape}]{origin}"
         f" is at version {tensor._storage.value}; expected version {version} instead. Hint:"
         f" {_TRACED if STATE.on else _UNTRACED}"
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._autograd.grad_mode import LOCAL
 from .._compat.class_names import CClass
-from .._tensor.device import STANDING_IN, DeviceLike, device as Device, resolve
+from .._tensor.device import STANDING_IN, DeviceLike, device as Device, resolve, without_cuda
 from .._tensor.locks import Lock
 from .._tensor.recording import unrepeatable
 from .._tensor.tensor import Tensor
@@ -84,17 +84,7 @@ class Generator(metaclass=CClass, module="torch._C"):
         if self.device.type in STANDING_IN:
             self._device = resolve(self.device)
         if self.device.type == "cuda":
-            raise RuntimeError(
-                "Cannot get CUDA generator without ATen_cuda library. PyTorch splits its backend"
-                " into two shared libraries: a CPU library and a CUDA library; this error has"
-                " occurred because you are trying to use some CUDA functionality, but the CUDA"
-                " library has not been loaded by the dynamic linker for some reason.  The CUDA"
-                " library MUST be loaded, EVEN IF you don't directly use any symbols from the CUDA"
-                " library! One common culprit is a lack of -Wl,--no-as-needed in your link"
-                " arguments; many dynamic linkers will delete dynamic library dependencies if you"
-                " don't depend on any of their symbols.  You can check if this has occurred by"
-                " using ldd on your binary to see if there is a dependency on *_cuda.so library."
-            )
+            raise without_cuda("get CUDA generator")
         if self.device.type == "meta":
             raise RuntimeError("META device type not an accelerator.")
         self._lock = Lock()

@@ -198,8 +198,8 @@ def _refuse(target: device) -> None:
     if target.type in ("cuda", "mtia", "xpu"):
         more = _OF_MTIA if target.type == "mtia" else ""
         raise AssertionError(f"Torch not compiled with {target.type.upper()} enabled{more}")
-    if target.type == "ipu":
-        raise RuntimeError("PyTorch is not linked with support for ipu devices")
+    if target.type in ("ipu", "mps"):
+        raise RuntimeError(f"PyTorch is not linked with support for {target.type} devices")
     raise RuntimeError(f"{target}: mindtorch has no such device; it has {', '.join(TYPES)}")
 
 
@@ -231,3 +231,18 @@ def get_default_device() -> device:
 CPU = device("cpu")
 META = device("meta")
 _default = CPU
+
+
+def without_cuda(what: str) -> RuntimeError:
+    """What torch says where its library for CUDA is not loaded: it cannot do `what`."""
+    return RuntimeError(
+        f"Cannot {what} without ATen_cuda library. PyTorch splits its backend into two shared"
+        " libraries: a CPU library and a CUDA library; this error has occurred because you are"
+        " trying to use some CUDA functionality, but the CUDA library has not been loaded by the"
+        " dynamic linker for some reason.  The CUDA library MUST be loaded, EVEN IF you don't"
+        " directly use any symbols from the CUDA library! One common culprit is a lack of"
+        " -Wl,--no-as-needed in your link arguments; many dynamic linkers will delete dynamic"
+        " library dependencies if you don't depend on any of their symbols.  You can check if this"
+        " has occurred by using ldd on your binary to see if there is a dependency on *_cuda.so"
+        " library."
+    )

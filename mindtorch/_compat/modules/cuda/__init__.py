@@ -103,6 +103,10 @@ def absent_class(name: str) -> type:
     """A class of torch.cuda: isinstance is false, making one is refused."""
 
     def refuse(cls: type, *_: object, **__: object) -> Any:
+        if name.endswith("Tensor"):
+            raise TypeError(
+                f"type torch.cuda.{name} not available. Torch not compiled with CUDA enabled."
+            )
         _refuse(name)
 
     return type(name, (), {"__new__": refuse, "__module__": "mindtorch.cuda"})
