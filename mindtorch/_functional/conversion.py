@@ -20,7 +20,7 @@ from .._compat.warn_once import warn_once
 from .._dispatch.dispatch_modes import through_mode
 from .._dispatch.profiled_names import profiled_function
 from .._tensor import dtype as dt, storage as _storage
-from .._tensor.device import DeviceLike, device as Device, resolve, without_cuda
+from .._tensor.device import STANDING_IN, DeviceLike, device as Device, resolve, without_cuda
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.eight_bits import readable
 from .._tensor.geometry import (
@@ -258,10 +258,9 @@ def type(
         return f"torch.{where}{self.dtype.legacy}Tensor"
     device: DeviceLike | None = None
     if not isinstance(dtype, Dtype):
-        of_cuda = getattr(dtype, "__module__", dtype)
-        if isinstance(of_cuda, str) and of_cuda.startswith(("torch.cuda", "mindtorch.cuda")):
-            raise without_cuda("initialize CUDA")
         dtype, device = typed(dtype)
+        if device == "cuda" and device not in STANDING_IN:
+            raise without_cuda("initialize CUDA")
     return _convert(self, dtype, device, False, None)
 
 

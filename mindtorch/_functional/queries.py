@@ -15,7 +15,7 @@ from .._compat.missing_args import UNGIVEN
 from .._dispatch.bind import can_cast as _can_cast
 from .._dispatch.overrides import hand_over, overriding
 from .._tensor import dtype as dt
-from .._tensor.device import DeviceLike, resolve
+from .._tensor.device import STANDING_IN, DeviceLike, resolve
 from .._tensor.geometry import Size
 from .._tensor.subclass import DOOR
 from .._tensor.tensor import Tensor
@@ -246,7 +246,16 @@ class _TypedTensorType(type):
         )
 
     def __call__(cls, *args: object, **options: object) -> Tensor:
+        refuse_cuda(cls.where, cls.__name__)
         return _construct(args, options, cls.dtype, cls.where)
+
+
+def refuse_cuda(where: str, name: str) -> None:
+    """TypeError in torch's words for a class of tensors on CUDA, unless npu stands in for it."""
+    if where == "cuda" and where not in STANDING_IN:
+        raise TypeError(
+            f"type torch.cuda.{name} not available. Torch not compiled with CUDA enabled."
+        )
 
 
 def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:

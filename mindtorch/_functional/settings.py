@@ -120,12 +120,15 @@ def set_default_tensor_type(t: Any, /) -> None:
     from .._dispatch import plans
     from .._tensor import dtype as dt
     from .conversion import typed
+    from .queries import refuse_cuda
 
     warn_once(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use"
         " torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
-    dt.set_default_dtype(typed(t)[0])
+    dtype, where = typed(t)
+    refuse_cuda(where or "", dtype.legacy + "Tensor")
+    dt.set_default_dtype(dtype)
     plans.clear()
 
 

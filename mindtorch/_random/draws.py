@@ -293,8 +293,8 @@ def _refill(
         return self
     geom = self._geom
     if kind == "integers" and _writes_directly(self, generator):
-        draws = _draw.integers(generator or default_generator(CPU), geom.numel, *params)
-        np.copyto(self._array, draws.reshape(geom.shape), "unsafe")
+        numbers = _draw.integers(generator or default_generator(CPU), geom.numel, *params)
+        np.copyto(self._array, numbers.reshape(geom.shape), "unsafe")
         self._storage.value += 1
         return self
     if geom.dtype.is_complex and not geom.contiguous:  # a normal one: its parts are drawn apart

@@ -157,6 +157,8 @@ def pack_padded_sequence(
     steps = input.transpose(0, 1) if batch_first else input
     counts = [sum(size > t for size in sizes) for t in range(sizes[0])]
     data = mindtorch.cat([steps[t][:n] for t, n in enumerate(counts[: len(steps)])])
+    if data._fn is not None:
+        data._fn.label = "PackPaddedSequenceBackward0"
     return PackedSequence(data, mindtorch.tensor(counts, device="cpu"), order, None)
 
 
@@ -187,6 +189,8 @@ def pad_packed_sequence(
     if longest > len(batch):
         rows += [_filled(sequence.data, (batch[0], *tail), padding_value)] * (longest - len(batch))
     padded = mindtorch.stack(rows)
+    if padded._fn is not None:
+        padded._fn.label = "CopySlices"  # torch fills a tensor step by step
     lengths = mindtorch.tensor([sum(n > i for n in batch) for i in range(batch[0])], device="cpu")
     if sequence.unsorted_indices is not None:
         padded = padded.index_select(1, sequence.unsorted_indices)

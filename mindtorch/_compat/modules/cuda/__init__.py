@@ -103,13 +103,46 @@ def absent_class(name: str) -> type:
     """A class of torch.cuda: isinstance is false, making one is refused."""
 
     def refuse(cls: type, *_: object, **__: object) -> Any:
-        if name.endswith("Tensor"):
-            raise TypeError(
-                f"type torch.cuda.{name} not available. Torch not compiled with CUDA enabled."
-            )
         _refuse(name)
 
     return type(name, (), {"__new__": refuse, "__module__": "mindtorch.cuda"})
+
+
+class device:  # noqa: N801 - torch's name
+    """A CUDA device to be current: `with` says that there is none."""
+
+    __module__ = "mindtorch.cuda"
+
+    def __init__(self, device: Any) -> None:
+        self.idx = _place(device)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            raise RuntimeError("PyTorch was compiled without CUDA support")
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _of_none(self: device, obj: Any) -> None:
+    device.__init__(self, -1)
+
+
+# The device of a tensor, which is none of CUDA.
+device_of = type("device_of", (device,), {"__init__": _of_none, "__module__": "mindtorch.cuda"})
+
+
+def _place(device: Any) -> int:
+    """The index of a CUDA device; ValueError for another one."""
+    if isinstance(device, int):
+        return device
+    if device is None:
+        return -1
+    place = Device(device)
+    if place.type != "cuda":
+        raise ValueError(f"Expected a cuda device, but got: {place}")
+    return place.index or 0
 
 
 _initialized = False
@@ -144,7 +177,7 @@ def __getattr__(name: str) -> Any:
         return mindtorch.OutOfMemoryError
     if typed := typed_tensor_named(name, "cuda"):
         return typed
-    if name[0].isupper() or name in ("device", "device_of", "graph"):
+    if name[0].isupper() or name == "graph":
         return absent_class(name)
     if name not in _FUNCTIONS:
         raise AttributeError(f"module 'torch.cuda' has no attribute '{name}'")
