@@ -490,3 +490,20 @@ def test_polygamma_below_zero_is_as_exact_in_float32_as_in_float64(n):
     single = mindtorch.polygamma(n, mindtorch.from_numpy(x)).numpy()
     double = mindtorch.polygamma(n, mindtorch.from_numpy(x.astype(np.float64))).numpy()
     np.testing.assert_allclose(single, double, rtol=3e-7)
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(70_000, 3, 2), (3, 70_000, 2), (2, 3, 70_000)])
+def test_long_and_narrow_products_are_right(m, k, n):
+    rng = np.random.default_rng(2)
+    a, b = (rng.standard_normal(size).astype(np.float32) for size in ((m, k), (k, n)))
+    left, right = mindtorch.from_numpy(a), mindtorch.from_numpy(b)
+    expected = a.astype(np.float64) @ b
+    across = mindtorch.from_numpy(np.ascontiguousarray(a.T)).T  # another order in memory
+    for product in (left @ right, across @ right, mindtorch.nn.functional.linear(left, right.T)):
+        assert product.is_contiguous()
+        np.testing.assert_allclose(product.numpy(), expected, rtol=1e-4, atol=2e-3)
+    weight = right.T.contiguous().requires_grad_()
+    flow = mindtorch.from_numpy(rng.standard_normal((m, n)).astype(np.float32))
+    mindtorch.nn.functional.linear(left, weight).backward(flow)
+    slope = flow.numpy().astype(np.float64).T @ a
+    np.testing.assert_allclose(weight.grad.numpy(), slope, rtol=1e-4, atol=2e-3)

@@ -21,11 +21,31 @@ from .ufuncs import universal
 Kernel = Callable[..., Any]
 
 
+_LONG = 1 << 16  # of one size
+_FEW = 64  # elements of the two others
+
+
+def _product(m: int, k: int, n: int) -> Kernel | None:
+    """Of matrices `[m, k]` and `[k, n]`; of a long and narrow one BLAS has it ten times as soon,
+    and its many sums are equal to torch's within rounding alone."""
+    if max(m, k, n) >= _LONG and m * k * n <= _FEW * max(m, k, n):
+        return _by_blas
+    return universal("product")
+
+
+def _by_blas(left: Array, right: Array) -> Any:
+    return left.dot(right)
+
+
 def _multiply(name: str) -> Callable[[Op, Sequence[Any], Geometry], Kernel | None]:
     def make(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
         if out.dtype is not float32:
             return None
-        return _one_number(args[1]._geom, tuple(out.shape)) or universal(name)
+        kernel = _one_number(args[1]._geom, tuple(out.shape))
+        if kernel is None and name == "product" and args[0].ndim == 2:
+            left, right = args[0].shape, args[1].shape
+            return _product(left[0], left[1], right[1])
+        return kernel or universal(name)
 
     return make
 
@@ -53,9 +73,11 @@ def _matmul(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
         return None
     ranks, shape = (args[0].ndim, args[1].ndim), tuple(out.shape)
     if ranks == (2, 2):
-        return _one_number(args[1]._geom, shape) or one
+        product = _product(shape[0], args[0].shape[1], shape[1])
+        return _one_number(args[1]._geom, shape) or product
     if ranks == (1, 2) or (ranks[1] == 2 and ranks[0] > 2):
-        return _folded(one, shape)
+        product = _product(prod(shape[:-1]), args[0].shape[-1], shape[-1])
+        return product and _folded(product, shape)
     if ranks == (1, 1):
         return dot
     if ranks[1] == 1:
@@ -96,27 +118,36 @@ def _linear(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
 
         return number
 
+    plain = _product(rows[0], args[1].shape[1], rows[1]) or alone
+
     def run(input: Array, weight: Array, bias: Array | None) -> Any:
         matrix = input if input.ndim == 2 else input.reshape(rows[0], -1)
         if bias is None:
-            return alone(matrix, weight.T).reshape(shape)
+            return plain(matrix, weight.T).reshape(shape)
+        if plain is not alone:
+            return (plain(matrix, weight.T) + bias).reshape(shape)
         return added(matrix, weight.T, bias).reshape(shape)
 
     return run
 
 
 def _linear_backward(op: Op, args: Sequence[Any], out: Geometry) -> Kernel | None:
-    multiply, columns = universal("product"), universal("column_sums")
-    if out.dtype is not float32 or multiply is None or columns is None:
+    columns = universal("column_sums")
+    if out.dtype is not float32 or columns is None:
+        return None
+
+    outs, ins = args[2].shape
+    count = prod(args[1].shape[:-1])
+    by_input, by_weight = _product(count, outs, ins), _product(outs, count, ins)
+    if by_input is None or by_weight is None:
         return None
 
     def run(grad: Array, input: Array, weight: Array, mask: tuple[bool, ...]) -> Any:
-        count = prod(input.shape[:-1])
         flow, rows = grad.reshape(count, weight.shape[0]), input.reshape(count, weight.shape[1])
         none = np.zeros(0, grad.dtype)
         return (
-            multiply(flow, weight).reshape(input.shape) if mask[0] else none,
-            multiply(flow.T, rows) if mask[1] else none,
+            by_input(flow, weight).reshape(input.shape) if mask[0] else none,
+            by_weight(flow.T, rows) if mask[1] else none,
             columns(flow) if mask[2] else none,
         )
 
