@@ -507,3 +507,20 @@ def test_long_and_narrow_products_are_right(m, k, n):
     mindtorch.nn.functional.linear(left, weight).backward(flow)
     slope = flow.numpy().astype(np.float64).T @ a
     np.testing.assert_allclose(weight.grad.numpy(), slope, rtol=1e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("rows", [7, 5000, 70_000])
+@pytest.mark.parametrize("channels", [1, 13, 130])
+def test_batch_norm_of_points_is_right(rows, channels):
+    if rows * channels > 1 << 20:
+        channels = 14
+    x = np.random.default_rng(4).standard_normal((rows, channels)).astype(np.float32) * 3 + 1
+    flow, wide = np.cos(x), x.astype(np.float64)
+    rstd = 1 / np.sqrt(wide.var(0) + 1e-5)
+    normal = (wide - wide.mean(0)) * rstd
+    slope = rstd * (flow - flow.mean(0) - normal * (flow * normal).mean(0))
+    ours = mindtorch.from_numpy(x).requires_grad_()
+    out = mindtorch.nn.functional.batch_norm(ours, None, None, training=True)
+    out.backward(mindtorch.from_numpy(flow))
+    np.testing.assert_allclose(out.detach().numpy(), normal, rtol=2e-4, atol=2e-5)
+    np.testing.assert_allclose(ours.grad.numpy(), slope, rtol=2e-3, atol=2e-5)

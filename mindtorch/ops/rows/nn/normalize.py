@@ -183,6 +183,7 @@ def _beside(running: Tensor | None, batch: Tensor) -> bool:
     return (
         running.__class__ is batch.__class__ is Tensor
         and geom.device is CPU
+        and geom.contiguous  # an expanded one is refused
         and geom.dtype in (dt.float32, dt.float64)
         and geom.shape == batch._geom.shape
         and running._fn is None

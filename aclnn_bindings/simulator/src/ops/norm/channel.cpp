@@ -25,21 +25,33 @@ ACL_VECTOR double run_squares(const C* x, C mean, int64_t n) {
   return lane_sum<double>(
       n, [=](int64_t i) ACL_LAMBDA { return double((x[i] - mean) * (x[i] - mean)); });
 }
-// Sums over `n` elements that lie `step` apart, one after the other in the compute type.
-template <class C>
-ACL_EXACT C column_sum(const C* x, int64_t n, int64_t step) {
-  C sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i * step];
-  return sum;
-}
-template <class C>
-ACL_EXACT C column_products(const C* g, const C* x, C mean, int64_t n, int64_t step) {
-  C sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const C d = x[i * step] - mean;
-    sum = fused(d, g ? g[i * step] : d, sum);
+// Of points, channels lie side by side: up to so many at a time have sums in the nearest memory.
+constexpr int64_t kChunk = 64;
+// Sums of each channel over rows, one after the other: in the compute type, long ones in double.
+template <bool LONG, class C>
+using PointSum = std::conditional_t<LONG, double, C>;
+template <class S, class C>
+ACL_EXACT void point_sums(S* sums, const C* x, int64_t rows, int64_t step, int64_t n) {
+  for (int64_t i = 0; i < rows; ++i, x += step) {
+    ACL_IVDEP
+    for (int64_t k = 0; k < n; ++k) sums[k] += x[k];
   }
-  return sum;
+}
+// The same of products with the deviations from the means; of their squares without `g`.
+template <bool LONG, class C>
+ACL_EXACT void point_products(PointSum<LONG, C>* sums, const C* g, const C* x, const C* mean,
+                              int64_t rows, int64_t step, int64_t n) {
+  for (int64_t i = 0; i < rows; ++i, x += step) {
+    ACL_IVDEP
+    for (int64_t k = 0; k < n; ++k) {
+      const C d = x[k] - mean[k], e = g ? g[i * step + k] : d;
+      if constexpr (LONG) {
+        sums[k] += d * e;
+      } else {
+        sums[k] = fused(d, e, sums[k]);
+      }
+    }
+  }
 }
 template <class C>
 ACL_EXACT C lane_products(const C* g, const C* x, C mean, int64_t n) {
@@ -98,6 +110,15 @@ ACL_EXACT void run_back(C* out, const C* g, const C* x, C mean, C rstd, C slope,
   }
 }
 
+template <class C>
+ACL_EXACT void points_back(C* out, const C* g, const C* x, const C* mean, const C* rstd,
+                           const C* slope, const C* shift, const C* w, int64_t n) {
+  ACL_IVDEP
+  for (int64_t k = 0; k < n; ++k) {
+    out[k] = (fused(-(x[k] - mean[k]), slope[k], g[k] - shift[k]) * rstd[k]) * w[k];
+  }
+}
+
 struct Plan {
   int64_t n, channels, space, groups;
 };
@@ -149,22 +170,52 @@ aclnnStatus check_batch_norm(Call& c) {
       stage_bytes(c, compute_dtype(c.tensor(P::input))) + 2 * stage_round(p.channels * 8);
   return expect_same_shape(c, P::output, P::input);
 }
-// Mean and sum of squared deviations of one channel; of points alone, columns.
+// f(first channel, how many) for parts of the channels, in threads.
+template <class F>
+void each_chunk(const Plan& p, F f) {
+  each((p.channels + kChunk - 1) / kChunk, p.n * kChunk, [&](int64_t part) {
+    f(part * kChunk, std::min(kChunk, p.channels - part * kChunk));
+  });
+}
+// Two numbers of each channel: a mean or a sum, and a sum of products.
+struct Pairs {
+  std::vector<double> first, second;
+  explicit Pairs(int64_t n) : first(n), second(n) {}
+};
+// Means and sums of squared deviations of points alone; with `g` its sums, and those of the
+// products with the deviations from `given`.
+template <bool LONG, class C>
+void point_pairs(const Plan& p, const C* g, const C* x, const C* given, Pairs& of) {
+  const auto count = static_cast<PointSum<LONG, C>>(g ? 1 : p.n);
+  each_chunk(p, [&](int64_t from, int64_t n) {
+    PointSum<LONG, C> sums[kChunk] = {}, products[kChunk] = {};
+    C mean[kChunk];
+    point_sums(sums, (g ? g : x) + from, p.n, p.channels, n);
+    for (int64_t k = 0; k < n; ++k) {
+      of.first[from + k] = sums[k] / count;
+      mean[k] = g ? given[from + k] : static_cast<C>(of.first[from + k]);
+    }
+    point_products<LONG>(products, g ? g + from : g, x + from, mean, p.n, p.channels, n);
+    std::copy(products, products + n, of.second.begin() + from);
+  });
+}
+template <class C>
+Pairs pairs_of(const Plan& p, const C* g, const C* x, const C* given) {
+  Pairs of(p.space == 1 ? p.channels : 0);
+  if (p.space == 1) {
+    (p.n > kLongSum ? point_pairs<true, C> : point_pairs<false, C>)(p, g, x, given, of);
+  }
+  return of;
+}
+// Mean and sum of squared deviations of one channel.
 template <class C>
 void channel_moments(const Plan& p, const C* x, int64_t channel, double& mean, double& squares) {
-  const double count = static_cast<double>(p.n * p.space);
-  if (p.space == 1 && p.n <= kLongSum) {
-    mean = column_sum(x + channel, p.n, p.channels) / static_cast<C>(count);
-    const C* none = nullptr;
-    squares = column_products(none, x + channel, static_cast<C>(mean), p.n, p.channels);
-    return;
-  }
   double sum = 0;
   squares = 0;
   for (int64_t i = 0; i < p.n; ++i) {
     sum += run_sum(x + (i * p.channels + channel) * p.space, p.space);
   }
-  mean = sum / count;
+  mean = sum / static_cast<double>(p.n * p.space);
   for (int64_t i = 0; i < p.n; ++i) {
     squares += run_squares(x + (i * p.channels + channel) * p.space,
                            static_cast<C>(mean), p.space);
@@ -197,10 +248,16 @@ void batch_norm(Call& c) {
   C* kept_rstd = training ? stage.out(c.tensor(P::saveInvstd)) : nullptr;
   const int64_t count = p.n * p.space;
   Scales<C> of(p.space == 1 ? p.channels : 0);
+  const C* none = nullptr;
+  const Pairs points = training ? pairs_of(p, none, x, none) : Pairs(0);
   each(p.channels, count, [&](int64_t k) {
     double mean, squares;
     if (training) {
-      channel_moments(p, x, k, mean, squares);
+      if (p.space == 1) {
+        mean = points.first[k], squares = points.second[k];
+      } else {
+        channel_moments(p, x, k, mean, squares);
+      }
       move_running<C>(c, P::runningMean, k, mean);
       move_running<C>(c, P::runningVar, k, squares / static_cast<double>(count - 1));
     } else {
@@ -273,17 +330,18 @@ void batch_norm_grad(Call& c) {
   C *gx = stage.out(masked(c, P::outputMask, 0, Out)),
     *gw = stage.out(masked(c, P::outputMask, 1, Out + 1)),
     *gb = stage.out(masked(c, P::outputMask, 2, Out + 2));
+  const Pairs points = pairs_of(p, g, x, means);
+  std::vector<C> rstds(p.space == 1 ? p.channels : 0), slopes(rstds), shifts(rstds),
+      weights(rstds);
   each(p.channels, p.n * p.space, [&](int64_t k) {
     double sum = 0, products = 0;
     const C mean = means[k];
     const C rstd = training ? spreads[k]
                             : static_cast<C>(1 / std::sqrt(spreads[k] + c.number(P::eps)));
-    const bool points = p.space == 1 && p.n <= kLongSum;
-    if (points) {
-      sum = column_sum(g + k, p.n, p.channels);
-      products = column_products(g + k, x + k, mean, p.n, p.channels);
+    if (p.space == 1) {
+      sum = points.first[k], products = points.second[k];
     }
-    for (int64_t i = 0; !points && i < p.n; ++i) {
+    for (int64_t i = 0; p.space > 1 && i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
       sum += sum_of_parts(p.space, [&](int64_t from, int64_t n) {
         return row_sum_of<kLanes<C>>(g + at + from, n);
@@ -297,15 +355,24 @@ void batch_norm_grad(Call& c) {
     const C n = static_cast<C>(p.n * p.space);
     const C slope = training ? ((static_cast<C>(products) * rstd) * rstd) / n : C(0);
     const C shift = training ? static_cast<C>(sum / static_cast<double>(n)) : C(0);
-    // Of points alone, channels after the last whole vector have nothing fused.
-    const bool fuses = p.space > 1 || k < p.channels / kLanes<C> * kLanes<C>;
+    if (p.space == 1) {
+      rstds[k] = rstd, slopes[k] = slope, shifts[k] = shift, weights[k] = w ? w[k] : C(1);
+      return;
+    }
     for (int64_t i = 0; gx && i < p.n; ++i) {
       const int64_t at = (i * p.channels + k) * p.space;
-      if (!fuses) {
-        gx[at] = point_back(g[at], x[at] - mean, rstd, slope, shift, w ? w[k] : C(1));
-        continue;
-      }
       run_back(gx + at, g + at, x + at, mean, rstd, slope, shift, w ? w[k] : C(1), p.space);
+    }
+  });
+  // Of points alone, channels after the last whole vector have nothing fused.
+  const int64_t whole = p.channels / kLanes<C> * kLanes<C>;
+  each(p.space == 1 && gx ? p.n : 0, p.channels, [&](int64_t i) {
+    const int64_t at = i * p.channels;
+    points_back(gx + at, g + at, x + at, means, rstds.data(), slopes.data(), shifts.data(),
+                weights.data(), whole);
+    for (int64_t k = whole; k < p.channels; ++k) {
+      gx[at + k] = point_back(g[at + k], x[at + k] - means[k], rstds[k], slopes[k], shifts[k],
+                              weights[k]);
     }
   });
   stage.done();
