@@ -182,7 +182,10 @@ class RNNBase(Module):
         whole = self.mode == "LSTM" and not (self.proj_size or self.bidirectional)
         if whole and out._fn is not None and out.dtype is mindtorch.float32:
             out._fn.label = "MkldnnRnnLayerBackward0"  # oneDNN's, one for each layer
-        out = out.transpose(0, 1) if self.batch_first else out
+        if self.batch_first:
+            out = out.transpose(0, 1)
+            if out._fn is not None and self.mode != "LSTM":  # torch turns those in place
+                out._fn.label = "TransposeBackward1"
         if not batched:
             squeezed = tuple(s.squeeze(1) for s in last)
             return out.squeeze(0 if self.batch_first else 1), squeezed
