@@ -281,8 +281,8 @@ def _move(
         if mean is not None:
             _towards(mean, batch_mean._array.astype(np.float64), momentum)
         if var is not None:
-            variance = rstd._array.astype(np.float64) ** -2 - eps
-            _towards(var, variance * unbiased, momentum)
+            wide = rstd._array.astype(np.float64)
+            _towards(var, unbiased / (wide * wide) - eps * unbiased, momentum)
         return
     stay = any(t is not None and not hasattr(t, "_level") for t in (mean, var))
     if hasattr(batch_mean, "_level") and stay:  # a batch of vmap
